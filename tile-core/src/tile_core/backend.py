@@ -1,0 +1,274 @@
+"""What a vendor implements: one ``Backend`` object, the small roles it hands out, and the values that cross the seam."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from .errors import NoDevice, Unsupported
+from .inference.plan import TilePlan
+from .target import Device, Target, TargetInfo, TestedDevice
+
+
+class ApiVersion(NamedTuple):
+    """Version of this interface. A backend fits if the major numbers are equal and its minor is not newer."""
+
+    major: int
+    minor: int
+
+
+API = ApiVersion(1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchParam:
+    """A parameter of the compiled entry point, as the launcher must check and pass it.
+
+    ``shape`` and ``strides`` hold ints, and strings for symbolic dimensions (an expression over their names, or ``""``
+    for a stride that need not be checked). ``kind``: ``tensor``, ``scalar``, ``pointer`` or ``workspace``.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    shape: tuple[int | str, ...] = ()
+    strides: tuple[int | str, ...] = ()
+    written: bool = False
+    alignment: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSpec:
+    """How an entry point is called: parameters in order, and extents of the grid as numbers or expressions.
+
+    Expressions are Python text over the symbolic dimensions, with ``+ - * // %``, ``min`` and ``max``.
+    ``entries``: one (entry point, grid, threads) for each launch, run one after the other.
+    """
+
+    params: tuple[LaunchParam, ...]
+    entries: tuple[tuple[str, tuple[int | str, ...], tuple[int, ...]], ...]
+    outputs: tuple[int, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Generated text. ``language`` names it (``llvm``, ``cuda``, ``wgsl``, ``python``); ``suffix`` is a file's."""
+
+    text: str
+    language: str
+    suffix: str
+    launch: LaunchSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What the launcher loads. ``resources``: figures such as registers, spills or shared bytes."""
+
+    kind: str
+    data: bytes
+    log: str = ""
+    resources: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+class Pass(Protocol):
+    """A rewrite of a plan that the target adds after those of core."""
+
+    name: str
+
+    def __call__(self, plan: TilePlan) -> TilePlan: ...
+
+
+class Lowering(Protocol):
+    """Target-specific decisions about a plan."""
+
+    def legalize(self, plan: TilePlan) -> TilePlan:
+        """The plan as this target can run it. Raises ``Unsupported`` with the span of what it cannot do."""
+        ...
+
+    def passes(self) -> Sequence[Pass]:
+        """Passes after core's, in order."""
+        ...
+
+
+class Codegen(Protocol):
+    """Plan to text. Pure and deterministic; needs no toolkit."""
+
+    def emit(self, plan: TilePlan) -> Source: ...
+
+
+class Compiler(Protocol):
+    """Text to what a device loads."""
+
+    def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact: ...
+
+    def fingerprint(self) -> str:
+        """Versions of the toolkit: part of the cache key. Cheap: imports nothing heavy."""
+        ...
+
+
+class TensorArg(Protocol):
+    """A tensor that was passed to a kernel, as ``runtime.arguments`` sees it."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class LoadedKernel(Protocol):
+    """A kernel ready to run. ``arguments`` are pointers (int) and numbers in the order of ``LaunchSpec.params``.
+
+    ``grids`` has one extent tuple for each entry. Runs on ``stream`` (None: the caller's current one), allocates and waits for
+    nothing on the device.
+    """
+
+    def __call__(
+        self, arguments: Sequence[int | float], grids: Sequence[tuple[int, ...]], stream: int | None = None
+    ) -> None: ...
+
+
+class Launcher(Protocol):
+    """Loads artifacts onto one device and runs them."""
+
+    def load(self, artifact: Artifact, launch: LaunchSpec) -> LoadedKernel: ...
+
+    def synchronize(self) -> None: ...
+
+    def current_stream(self) -> int | None: ...
+
+
+class Timer(Protocol):
+    """Measures a callable on a device."""
+
+    def time(self, run: Callable[[], Any], *, warmup_ms: float = 25, repeat_ms: float = 100) -> Samples: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Times in milliseconds, sorted, and how they were taken."""
+
+    times: tuple[float, ...]
+    method: str
+
+    @property
+    def median(self) -> float:
+        return self.quantile(0.5)
+
+    def quantile(self, q: float) -> float:
+        return self.times[min(len(self.times) - 1, int(q * len(self.times)))]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of a check: ``ok``, ``warning`` or ``error``, and what to do about it."""
+
+    level: str
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of ``tile doctor``. ``run`` never raises for a sick machine."""
+
+    name: str
+    run: Callable[[], Finding]
+
+
+class Backend(ABC):
+    """A vendor's target. Facts are cheap, never raise and need neither device nor toolkit; roles may import heavy things."""
+
+    name: ClassVar[str]
+    api: ClassVar[ApiVersion] = API
+
+    @abstractmethod
+    def targets(self) -> Sequence[TargetInfo]:
+        """Every architecture it can emit for; the first is the default."""
+
+    def tested_devices(self) -> Sequence[TestedDevice]:
+        """Devices that the conformance kit ran on: rows of ``devices.toml`` in the backend's package."""
+        return read_tested_devices(type(self).__module__.partition(".")[0])
+
+    def devices(self) -> Sequence[Device]:
+        """What is here now. Never raises: () when there is no device or no driver."""
+        return ()
+
+    @abstractmethod
+    def lowering(self, info: TargetInfo) -> Lowering: ...
+
+    @abstractmethod
+    def codegen(self, info: TargetInfo) -> Codegen: ...
+
+    @abstractmethod
+    def compiler(self, info: TargetInfo) -> Compiler: ...
+
+    @abstractmethod
+    def launcher(self, device: Device) -> Launcher: ...
+
+    def timer(self, device: Device) -> Timer:
+        """Default: the host's clock around the callable and a synchronisation."""
+        return HostTimer(self.launcher(device).synchronize)
+
+    def checks(self) -> Sequence[Check]:
+        return ()
+
+    def info(self, target: Target) -> TargetInfo:
+        """The facts of ``target``; its arch may be empty for the default. Raises ``Unsupported`` naming those there are."""
+        found = self.targets()
+        for info in found:
+            if target.arch in ("", info.target.arch):
+                return info
+        known = ", ".join(i.target.arch for i in found)
+        raise Unsupported(f"{self.name} has no architecture {target.arch!r}", help=f"it has: {known}")
+
+    def device(self, index: int = 0) -> Device:
+        """The device number ``index``. Raises ``NoDevice``."""
+        found = self.devices()
+        if index >= len(found):
+            raise NoDevice(f"no {self.name} device {index} here", help="`tile doctor` says what is missing")
+        return found[index]
+
+
+class HostTimer:
+    """Times by the host's clock, each run followed by a synchronisation."""
+
+    def __init__(self, synchronize: Callable[[], None]) -> None:
+        self.synchronize = synchronize
+
+    def time(self, run: Callable[[], Any], *, warmup_ms: float = 25, repeat_ms: float = 100) -> Samples:
+        import time
+
+        def once() -> float:
+            begin = time.perf_counter()
+            run()
+            self.synchronize()
+            return (time.perf_counter() - begin) * 1e3
+
+        spent = once()
+        while spent < warmup_ms:
+            spent += once()
+        times = [once()]
+        while sum(times) < repeat_ms or len(times) < 3:
+            times.append(once())
+        return Samples(tuple(sorted(times)), "host clock")
+
+
+def read_tested_devices(package: str) -> tuple[TestedDevice, ...]:
+    """Rows of ``devices.toml`` in an installed package; () if it has none."""
+    from importlib.resources import files
+
+    file = files(package).joinpath("devices.toml")
+    if not file.is_file():
+        return ()
+    rows = _toml(file.read_text("utf8")).get("device", [])
+    return tuple(TestedDevice.of(row) for row in rows)
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib  # type: ignore[no-redef]
+    return tomllib.loads(text)

@@ -1,0 +1,342 @@
+"""Scalar expressions: frozen values with structural equality. A span never takes part in equality.
+
+Operands of one node always have the same type: the constructors in ``make`` insert the conversions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..dtypes import BOOL, DType
+from ..span import Span
+
+Dim = "int | Expr"  # an extent: a number, or an expression over symbolic dimensions
+
+
+class Space(str, Enum):
+    """Where a buffer lives, as the user says it; a target's ``MemorySpace`` says what that is in hardware."""
+
+    GLOBAL = "global"
+    SHARED = "shared"
+    FRAGMENT = "fragment"  # a tile spread over the registers of the block's threads
+    LOCAL = "local"  # a private array of each thread
+    VAR = "var"  # a private, mutable scalar of each thread; its shape is ()
+
+    __hash__ = str.__hash__  # Enum.__hash__ is a Python-level call
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A scalar value of type ``dtype``. Arithmetic operators build new expressions."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def dtype(self) -> DType:
+        raise NotImplementedError
+
+    def astype(self, dtype: Any) -> Expr:
+        """This value converted to ``dtype`` (a type, or its name)."""
+        return _make().cast(self, dtype)
+
+    def __bool__(self) -> bool:
+        raise _make().no_truth(self)
+
+    def __add__(self, other: Any) -> Expr:
+        return _make().binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return _make().binary("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return _make().binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return _make().binary("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return _make().binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return _make().binary("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return _make().binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return _make().binary("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return _make().binary("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return _make().binary("//", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return _make().binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return _make().binary("%", other, self)
+
+    def __pow__(self, other: Any) -> Expr:
+        return _make().call("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Expr:
+        return _make().call("pow", other, self)
+
+    def __lshift__(self, other: Any) -> Expr:
+        return _make().binary("<<", self, other)
+
+    def __rlshift__(self, other: Any) -> Expr:
+        return _make().binary("<<", other, self)
+
+    def __rshift__(self, other: Any) -> Expr:
+        return _make().binary(">>", self, other)
+
+    def __rrshift__(self, other: Any) -> Expr:
+        return _make().binary(">>", other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return _make().binary("&", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return _make().binary("&", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return _make().binary("|", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return _make().binary("|", other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        return _make().binary("^", self, other)
+
+    def __rxor__(self, other: Any) -> Expr:
+        return _make().binary("^", other, self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return _make().binary("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return _make().binary("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return _make().binary(">", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return _make().binary(">=", self, other)
+
+    def __neg__(self) -> Expr:
+        return _make().unary("-", self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __invert__(self) -> Expr:
+        return _make().unary("~", self)
+
+    def __abs__(self) -> Expr:
+        return _make().call("abs", self)
+
+    def __index__(self) -> int:
+        raise _make().no_number(self)
+
+    __int__ = __float__ = __index__  # type: ignore[assignment]
+
+
+def _make() -> Any:
+    from . import make
+
+    return make
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A number. ``value`` is an int, float or bool that fits ``type``."""
+
+    value: int | float | bool
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True)
+class Var(Expr):
+    """A name for one value: a loop variable, a block or thread number, a bound value, a symbolic dimension.
+
+    ``number`` tells apart variables of one name within a program; symbolic dimensions have number 0, so that two
+    of one name are the same dimension.
+    """
+
+    name: str
+    type: DType
+    number: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    """``op`` is one of ``-`` ``~`` (bits) ``not``."""
+
+    op: str
+    value: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+LOGICAL = frozenset(("and", "or"))
+ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%", "truncdiv", "truncmod", "min", "max"))
+BITWISE = frozenset(("&", "|", "^", "<<", ">>"))
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """``a op b``; both sides have one type.
+
+    ``//`` and ``%`` round to minus infinity as in Python, ``truncdiv`` and ``truncmod`` to zero as in C.
+    ``min`` and ``max`` of floats give the operand that is not NaN (IEEE 754-2008 minNum, maxNum).
+    ``/`` is division of floats. ``and`` and ``or`` evaluate both sides.
+    """
+
+    op: str
+    a: Expr
+    b: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
+
+
+@dataclass(frozen=True)
+class Select(Expr):
+    """``then if condition else other``. Only the chosen side is evaluated when ``lazy``."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+    lazy: bool = True
+
+    @property
+    def dtype(self) -> DType:
+        return self.then.dtype
+
+
+@dataclass(frozen=True)
+class Cast(Expr):
+    """The value converted to ``type``: floats round to nearest even; float to integer rounds to zero."""
+
+    value: Expr
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True)
+class Bitcast(Expr):
+    """The bits of the value, read as ``type`` of the same width."""
+
+    value: Expr
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A scalar function of ``INTRINSICS`` (see ``intrinsics.py``); all arguments have been converted."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tile or a tensor. Dimensions are ints where known, else expressions over symbolic dimensions.
+
+    ``strides`` count elements; None means row-major contiguous. ``base`` makes a tensor over a pointer value.
+    A view of another buffer (``T.view``, ``T.reshape``) has ``source`` set and shares its storage: the same bits in
+    row-major order. ``number`` tells apart buffers of one name within a program.
+    """
+
+    name: str
+    shape: tuple[int | Expr, ...]
+    dtype: DType
+    space: Space
+    strides: tuple[int | Expr, ...] | None = None
+    number: int = 0
+    source: Buffer | None = None
+    base: Var | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise ValueError(f"{self.name}: {len(self.strides)} strides for {len(self.shape)} dimensions")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def storage(self) -> Buffer:
+        """The buffer that owns the memory: itself, or what it is a view of."""
+        at = self
+        while at.source is not None:
+            at = at.source
+        return at
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape if every dimension is a number, else None."""
+        return self.shape if all(isinstance(d, int) for d in self.shape) else None  # type: ignore[return-value]
+
+    def row_major_strides(self) -> tuple[int | Expr, ...]:
+        """``strides``, or the strides of the contiguous row-major order."""
+        if self.strides is not None:
+            return self.strides
+        out: list[int | Expr] = []
+        step: int | Expr = 1
+        for extent in reversed(self.shape):
+            out.append(step)
+            step = extent * step if isinstance(extent, Expr) else step * extent
+        return tuple(reversed(out))
+
+
+@dataclass(frozen=True)
+class Load(Expr):
+    """The element of ``buffer`` at ``indices`` (one per dimension; () for a VAR)."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+
+Rewrite = Callable[[Expr], Expr]

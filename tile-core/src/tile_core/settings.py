@@ -1,0 +1,95 @@
+"""Settings: every ``TILE_*`` variable, read when it is needed, with one way to set it for a while."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The value of each setting. An empty string or None means "not set"."""
+
+    target: str = ""
+    cache_dir: str = ""
+    dump: str = ""
+    interpret: bool = False
+    disable_backends: str = ""
+    traceback: str = ""
+    log: str = ""
+    threads: int = 0
+    debug: bool = False
+
+    @property
+    def dumped(self) -> frozenset[str]:
+        return frozenset(s.strip() for s in self.dump.split(",") if s.strip())
+
+    @property
+    def disabled(self) -> frozenset[str]:
+        return frozenset(s.strip() for s in self.disable_backends.split(",") if s.strip())
+
+    def cache_path(self) -> Path:
+        """``TILE_CACHE_DIR``, or ``tile`` under the user's cache folder."""
+        if self.cache_dir:
+            return Path(self.cache_dir)
+        import platformdirs
+
+        return Path(platformdirs.user_cache_dir("tile"))
+
+
+MEANING: dict[str, str] = {
+    "target": "target used when a call names none, such as `cpu` or `cuda:sm_90a`",
+    "cache_dir": "folder of compiled kernels",
+    "dump": "comma-separated stages to write to files: program, graph, plan, ir, source",
+    "interpret": "1: run every kernel in the interpreter",
+    "disable_backends": "comma-separated backends to leave alone",
+    "traceback": "full: show the frames inside tile in tracebacks",
+    "log": "level of the `tile` logger, such as `debug`",
+    "threads": "worker threads of the `cpu` target (default: the cores this process may use)",
+    "debug": "1: check every pass's result",
+}
+
+_override: ContextVar[Settings | None] = ContextVar("tile_settings", default=None)
+
+
+def current() -> Settings:
+    """The settings now: those of the innermost ``scope``, else from the environment."""
+    return _override.get() or from_environment()
+
+
+def from_environment() -> Settings:
+    """Settings as the environment gives them. A malformed value raises ``ValueError`` naming the variable."""
+    found: dict[str, object] = {}
+    for field in fields(Settings):
+        variable = variable_name(field.name)
+        text = os.environ.get(variable, "").strip()
+        if not text:
+            continue
+        match field.default:
+            case bool():
+                found[field.name] = text.lower() not in ("0", "false", "no", "off")
+            case int():
+                if not text.isdigit():
+                    raise ValueError(f"{variable}={text!r} is not a number")
+                found[field.name] = int(text)
+            case _:
+                found[field.name] = text
+    return Settings(**found)  # type: ignore[arg-type]
+
+
+def variable_name(setting: str) -> str:
+    return f"TILE_{setting.upper()}"
+
+
+@contextmanager
+def scope(**changes: object) -> Iterator[Settings]:
+    """Other settings inside a ``with`` block: ``with settings.scope(target="cpu"): ...``."""
+    token = _override.set(replace(current(), **changes))  # type: ignore[arg-type]
+    try:
+        yield current()
+    finally:
+        _override.reset(token)
