@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -256,10 +256,7 @@ class Builder:
 
         span = self.span(k)
         if isinstance(iterable, LoopSpec):
-            self.dynamic = True
-            with self.at(span):
-                manager = iterable.open(self, names)
-            with manager as value:
+            with self.opened(span, iterable, names) as value:
                 yield value
             self.dynamic = True
             return
@@ -273,6 +270,14 @@ class Builder:
             self.scopes.pop()
             self.dynamic = False
 
+    @contextmanager
+    def opened(self, span: Span | None, manager: Any, names: Names) -> Iterator[Any]:
+        """Open a loop or launch; only its head, not its body, is placed at ``span``."""
+        with ExitStack() as stack:
+            with self.at(span):
+                value = stack.enter_context(manager.open(self, names))
+            yield value
+
     def range(self, k: int, *arguments: Any) -> Any:
         """``range`` of a ``for`` statement is a serial loop of the device."""
         from .control import serial
@@ -285,7 +290,6 @@ class Builder:
         with self.at(span):
             value = True if literal else condition()
         if isinstance(value, (Expr, Tile)) or literal:
-            self.dynamic = True
             with self.scope(DEVICE) as body:
                 yield
             self.emit(While(truth(value), tuple(body), span=span))
@@ -354,9 +358,7 @@ class Builder:
         span = self.span(k)
         self.dynamic = False
         if isinstance(manager, (LaunchSpec, LoopSpec)):
-            with self.at(span):
-                opened = manager.open(self, names)
-            with opened as value:
+            with self.opened(span, manager, names) as value:
                 yield value
             self.dynamic = isinstance(manager, LoopSpec)
             return
