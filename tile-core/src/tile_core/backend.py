@@ -182,6 +182,11 @@ class Backend(ABC):
 
     name: ClassVar[str]
     api: ClassVar[ApiVersion] = API
+    # Which tensors are on its devices: torch's device type and whether that torch is a HIP build, and DLPack's DLDeviceType.
+    torch_devices: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    dlpack_devices: ClassVar[tuple[int, ...]] = ()
+    # Among backends for the same tensors the highest preference is chosen when a call names no target.
+    preference: ClassVar[int] = 0
 
     @abstractmethod
     def targets(self) -> Sequence[TargetInfo]:
