@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tile_core.testing.conformance import *  # noqa: F403
+from tile_core.testing.conformance import *
 
 TILE_BACKEND = "ascend"

@@ -10,5 +10,7 @@ CHECKS = (
     library("CANN runtime", (probe.RUNTIME,), "install CANN and source its set_env.sh"),
     program("compiler", ("bisheng", "ccec"), "install the CANN toolkit and source its set_env.sh"),
     package("BiShengIR", ("ascendnpu-ir",)),
-    devices(lambda: [d.name for d in probe.devices()], "no Ascend NPU is visible: see ASCEND_RT_VISIBLE_DEVICES"),
+    devices(
+        lambda: [d.name for d in probe.devices()], "no Ascend NPU is visible: see ASCEND_RT_VISIBLE_DEVICES"
+    ),
 )

@@ -25,7 +25,8 @@ def devices() -> tuple[Device, ...]:
     acl.aclrtGetSocName.restype = ctypes.c_char_p
     name = (acl.aclrtGetSocName() or b"").decode()
     return tuple(
-        Device(Target("ascend", arch_of(name)), index, name, torch=f"npu:{index}") for index in range(count.value)
+        Device(Target("ascend", arch_of(name)), index, name, torch=f"npu:{index}")
+        for index in range(count.value)
     )
 
 

@@ -39,7 +39,9 @@ def devices() -> tuple[Device, ...]:
 def arch_of(major: int, minor: int) -> str:
     """The target for a compute capability. Binaries run on later minors of one major, except those of ``a`` targets."""
     exact = BY_CAPABILITY.get((major, minor))
-    older = [(m, a) for (j, m), a in BY_CAPABILITY.items() if j == major and m < minor and not a.endswith("a")]
+    older = [
+        (m, a) for (j, m), a in BY_CAPABILITY.items() if j == major and m < minor and not a.endswith("a")
+    ]
     return exact or max(older, default=(0, f"sm_{major}{minor}"))[1]
 
 

@@ -28,10 +28,14 @@ SFU = Engine("sfu", "synchronous")
 MEMORY = Engine("global", "interlock", "thread", shared=True)
 BANKS = Engine("shared", "interlock", "thread", shared=True)
 MMA = Engine("tensor", "interlock", "warp")
-WGMMA = Engine("tensor", "group", "warpgroup")  # PTX ISA, wgmma.commit_group / wait_group: seen by its issuer alone
+WGMMA = Engine(
+    "tensor", "group", "warpgroup"
+)  # PTX ISA, wgmma.commit_group / wait_group: seen by its issuer alone
 TCGEN05 = Engine("tensor", "signal", "thread")  # PTX ISA, tcgen05.commit arrives on an mbarrier
 CP_ASYNC = Engine("copy", "group", "thread")  # PTX ISA, cp.async.commit_group / wait_group
-TMA = Engine("copy", "signal", "thread", in_order=False)  # PTX ISA, cp.async.bulk completes on an mbarrier, in any order
+TMA = Engine(
+    "copy", "signal", "thread", in_order=False
+)  # PTX ISA, cp.async.bulk completes on an mbarrier, in any order
 TMA_STORE = Engine("store", "group", "thread")  # PTX ISA, cp.async.bulk.commit_group / wait_group
 
 CORES = (ALU, SFU, MEMORY, BANKS)
@@ -95,7 +99,7 @@ def _info(
         max_threads=1024,
         dtypes=dtypes,
         atoms=table,
-        peaks={name: tera * TERA for name, tera in peaks.items()} | {"global": chip.bandwidth},
+        peaks=_rates(peaks) | {"global": chip.bandwidth},
         cores=chip.cores,
         clock=chip.clock,
         registers=255,
@@ -106,6 +110,11 @@ def _info(
     )
 
 
+def _rates(peaks: Mapping[str, float]) -> dict[str, float]:
+    rates = {name: tera * TERA for name, tera in peaks.items()}
+    return rates | ({"uint8": rates["int8"]} if "int8" in rates else {})
+
+
 V100 = Chip("V100 SXM2", 80, 1.53e9, 32 * GIB, 0.9e12, "NVIDIA Tesla V100 GPU architecture whitepaper")
 T4 = Chip("T4", 40, 1.59e9, 16 * GIB, 0.32e12, "NVIDIA Turing GPU architecture whitepaper")
 A100 = Chip("A100 SXM 80GB", 108, 1.41e9, 80 * GIB, 2.039e12, "NVIDIA A100 data sheet")
@@ -114,7 +123,7 @@ L40S = Chip("L40S", 142, 2.52e9, 48 * GIB, 0.864e12, "NVIDIA L40S data sheet")
 H200 = Chip("H200 SXM", 132, 1.83e9, 141 * 10**9, 4.8e12, "NVIDIA H200 data sheet")
 B200 = Chip("B200 SXM", 148, 1.85e9, 180 * 10**9, 8e12, "NVIDIA DGX B200 data sheet")
 B300 = Chip("B300 SXM", 148, 1.92e9, 288 * 10**9, 8e12, "NVIDIA DGX B300 data sheet")
-RTX5090 = Chip("RTX 5090", 170, 2.407e9, 32 * GIB, 1.792e12, "NVIDIA RTX Blackwell architecture whitepaper")
+PRO6000 = Chip("RTX PRO 6000", 188, 2.617e9, 96 * GIB, 1.792e12, "NVIDIA RTX PRO 6000 Blackwell data sheet")
 
 # PTX ISA, tcgen05: 128 lanes x 512 columns of 32 bits for each SM
 TENSOR_MEMORY = MemorySpace("tensor", 128 * 512 * 4, 4, "block")
@@ -140,7 +149,9 @@ TARGETS = (
         tokens=TMA_TOKENS,
         table=atoms.SM_90A,
         features=("wgmma", "tma", "mbarrier", "cluster", "setmaxnreg", "stmatrix", "ldmatrix", "cp_async"),
-        estimated=("clock",),  # the boost clock that its peak is stated for; the card sustains 1.5 to 1.6 GHz at 700 W
+        estimated=(
+            "clock",
+        ),  # the boost clock that its peak is stated for; the card sustains 1.5 to 1.6 GHz at 700 W
     ),
     _info(
         "sm_100a",
@@ -183,25 +194,26 @@ TARGETS = (
         dtypes=FP4_TYPES,
         engines=BLACKWELL,
         tokens=TMA_TOKENS,
-        table=atoms.SM_100,
+        # integer and double precision units were given up for wider exponentials and narrow floats
+        table=tuple(a for a in atoms.SM_100 if a.types[0] not in ("int8", "uint8", "float64")),
         features=("tcgen05", "tma", "mbarrier", "cluster", "setmaxnreg", "stmatrix", "ldmatrix", "cp_async"),
         extra=(TENSOR_MEMORY,),
         estimated=("clock", "peaks", "cores"),
     ),
     _info(
         "sm_120a",
-        RTX5090,
+        PRO6000,
         99,
         {
-            "float16": 209.5,
-            "bfloat16": 209.5,
-            "tfloat32": 104.8,
-            "float8_e4m3fn": 419,
-            "float8_e5m2": 419,
-            "int8": 838,
-            "float4_e2m1fn": 1676,
-            "float32": 104.8,
-            "float64": 1.64,
+            "float16": 503.8,
+            "bfloat16": 503.8,
+            "tfloat32": 251.9,
+            "float8_e4m3fn": 1007.6,
+            "float8_e5m2": 1007.6,
+            "int8": 1007.6,
+            "float4_e2m1fn": 2015.2,
+            "float32": 126,
+            "float64": 1.97,
         },
         dtypes=FP4_TYPES,
         engines=CONSUMER_BLACKWELL,
@@ -269,7 +281,7 @@ TARGETS = (
         96,
         {"float16": 125, "float32": 15.7, "float64": 7.8},
         dtypes=BASE,
-        engines=(*CORES,),
+        engines=CORES,
         tokens=OLD_TOKENS,
     ),
 )

@@ -10,5 +10,7 @@ from tile_core.target import Target
 ARCHITECTURES = ("sm_90a", "sm_100a")
 
 TARGETS = tuple(
-    replace(info, target=Target("cutedsl", info.target.arch)) for info in HARDWARE if info.target.arch in ARCHITECTURES
+    replace(info, target=Target("cutedsl", info.target.arch))
+    for info in HARDWARE
+    if info.target.arch in ARCHITECTURES
 )

@@ -14,7 +14,9 @@ from . import probe
 def _system() -> Finding:
     if sys.platform == "darwin":
         return Finding("ok", f"macOS {platform.mac_ver()[0]}")
-    return Finding("error", f"{platform.system()} has no Metal", "kernels for it can be generated here, and run on a Mac")
+    return Finding(
+        "error", f"{platform.system()} has no Metal", "kernels for it can be generated here, and run on a Mac"
+    )
 
 
 CHECKS = (

@@ -48,7 +48,13 @@ def _supports(objc: ctypes.CDLL, handle: int, family: int) -> bool:
     return bool(_send(objc, handle, "supportsFamily:", (ctypes.c_long, 1000 + family), result=ctypes.c_bool))
 
 
-def _send(objc: ctypes.CDLL, receiver: int, selector: str, *arguments: tuple[Any, int], result: Any = ctypes.c_void_p) -> Any:
+def _send(
+    objc: ctypes.CDLL,
+    receiver: int,
+    selector: str,
+    *arguments: tuple[Any, int],
+    result: Any = ctypes.c_void_p,
+) -> Any:
     """``[receiver selector:arguments...]``; each argument is (C type, value)."""
     objc.sel_registerName.restype = ctypes.c_void_p
     objc.sel_registerName.argtypes = (ctypes.c_char_p,)

@@ -44,7 +44,9 @@ class Chip:
     float32: float
 
 
-def _info(arch: str, chip: Chip, table: tuple[Atom, ...], dtypes: frozenset[str], *features: str) -> TargetInfo:
+def _info(
+    arch: str, chip: Chip, table: tuple[Atom, ...], dtypes: frozenset[str], *features: str
+) -> TargetInfo:
     peaks = {"float32": chip.float32, "float16": chip.float32, "global": chip.bandwidth}
     if "bfloat16" in dtypes:
         peaks["bfloat16"] = chip.float32
@@ -66,7 +68,11 @@ def _info(arch: str, chip: Chip, table: tuple[Atom, ...], dtypes: frozenset[str]
         clock=chip.clock,
         registers=128,
         features=frozenset({"simdgroup_matrix", "simd_shuffle", *features}),
-        sources=(TABLES, MSL, f"{chip.name}: Apple's figures for bandwidth, public measurements for the rest"),
+        sources=(
+            TABLES,
+            MSL,
+            f"{chip.name}: Apple's figures for bandwidth, public measurements for the rest",
+        ),
         estimated=("peaks", "clock", "registers", "spaces"),
     )
 
@@ -79,7 +85,9 @@ M5 = Chip("M5", 10, 1.62e9, 32 * GIB, 153e9, 4.2e12)
 # The M5's matrix units in the GPU cores are reached by Metal 4 tensors, which the atom table does not hold.
 TARGETS = (
     _info("apple9", M4, (*atoms.ATOMS, *atoms.BFLOAT16), WITH_BFLOAT, "bfloat", "dynamic_caching"),
-    _info("apple10", M5, (*atoms.ATOMS, *atoms.BFLOAT16), WITH_BFLOAT, "bfloat", "dynamic_caching", "tensor_ops"),
+    _info(
+        "apple10", M5, (*atoms.ATOMS, *atoms.BFLOAT16), WITH_BFLOAT, "bfloat", "dynamic_caching", "tensor_ops"
+    ),
     _info("apple8", M2, atoms.ATOMS, DTYPES),
     _info("apple7", M1, atoms.ATOMS, DTYPES),
 )

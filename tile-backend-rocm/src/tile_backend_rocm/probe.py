@@ -48,7 +48,9 @@ def nodes(topology: Path) -> list[Node]:
         read = [(_properties(folder / "properties"), _memory(folder)) for folder in folders]
     except (OSError, ValueError):
         return []
-    return [Node(arch_of(p["gfx_target_version"]), memory) for p, memory in read if p.get("gfx_target_version")]
+    return [
+        Node(arch_of(p["gfx_target_version"]), memory) for p, memory in read if p.get("gfx_target_version")
+    ]
 
 
 def arch_of(version: int) -> str:

@@ -21,7 +21,11 @@ BASE = frozenset(
         *("float16", "bfloat16", "float32", "float64"),
     }
 )
-FNUZ_TYPES = BASE | {"tfloat32", "float8_e4m3fnuz", "float8_e5m2fnuz"}  # CDNA3's 8-bit floats are the FNUZ kinds
+FNUZ_TYPES = BASE | {
+    "tfloat32",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+}  # CDNA3's 8-bit floats are the FNUZ kinds
 OCP_TYPES = BASE | {"float8_e4m3fn", "float8_e5m2"}
 OCP_SMALL_TYPES = OCP_TYPES | {"float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "float8_e8m0fnu"}
 

@@ -16,7 +16,9 @@ def devices() -> tuple[Device, ...]:
     library = sys.modules.get(LIBRARY)
     if library is None:
         return ()
-    found = [dict(adapter.info) | {"vendor": adapter.info.get("vendor", "")} for adapter in _adapters(library)]
+    found = [
+        dict(adapter.info) | {"vendor": adapter.info.get("vendor", "")} for adapter in _adapters(library)
+    ]
     found.sort(key=lambda info: info.get("backend_type") == "OpenGL")
     return tuple(_device(index, info) for index, info in enumerate(found))
 

@@ -34,7 +34,9 @@ def package(name: str, distributions: Sequence[str], level: str = "warning") -> 
                 return Finding("ok", f"{distribution} {version(distribution)}")
             except PackageNotFoundError:
                 continue
-        return Finding(level, f"{' or '.join(distributions)} is not installed", f"pip install {distributions[0]}")
+        return Finding(
+            level, f"{' or '.join(distributions)} is not installed", f"pip install {distributions[0]}"
+        )
 
     return Check(name, run)
 
