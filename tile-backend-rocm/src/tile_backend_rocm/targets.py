@@ -154,7 +154,7 @@ TARGETS = (
         table=atoms.GFX950,
         features=("mfma", "buffer_load_lds", "global_load_lds", "global_load_lds_16", "ds_read_tr", "dpp"),
         banks=64,
-        estimated=("banks",),
+        estimated=("spaces",),
     ),
     _info(
         "gfx90a",
