@@ -68,6 +68,23 @@ class DType:
 
         return getattr(importlib.import_module("torch"), TORCH_NAMES.get(self.name, self.name))
 
+    def as_numpy(self) -> Any:
+        """The numpy dtype of an array of this type; ml_dtypes' for those that numpy lacks. Imports numpy.
+
+        A type of fewer than 8 bits takes a byte an element.
+        """
+        import numpy as np
+
+        name = NUMPY_NAMES.get(self.name, self.name)
+        if self.lanes > 1:
+            return np.dtype((self.scalar.as_numpy(), (self.lanes,)))
+        try:
+            return np.dtype(name)
+        except TypeError:
+            import ml_dtypes
+
+            return np.dtype(getattr(ml_dtypes, name))
+
 
 def _table() -> dict[str, DType]:
     out = {"bool": DType("bool", "bool", 1), "handle": DType("handle", "handle", 64)}
@@ -115,6 +132,14 @@ ALIASES = {
     "e5m2_float8": "float8_e5m2",
     "bool_": "bool",
     "boolean": "bool",
+}
+
+NUMPY_NAMES = {
+    "handle": "uint64",
+    "tfloat32": "float32",
+    "float4_e2m1_unpacked": "float4_e2m1fn",
+    "int1": "int8",
+    "uint1": "uint8",
 }
 
 TORCH_NAMES = {"tfloat32": "float32", "float4_e2m1fn": "float4_e2m1fn_x2"}

@@ -1,0 +1,5 @@
+"""The meaning of the language: runs tile programs with numpy, op by op, with every access checked."""
+
+from .machine import run
+
+__all__ = ["run"]
