@@ -290,11 +290,12 @@ def read_tested_devices(package: str) -> tuple[TestedDevice, ...]:
     file = files(package).joinpath("devices.toml")
     if not file.is_file():
         return ()
-    rows = _toml(file.read_text("utf8")).get("device", [])
+    rows = read_toml(file.read_text("utf8")).get("device", [])
     return tuple(TestedDevice.of(row) for row in rows)
 
 
-def _toml(text: str) -> dict[str, Any]:
+def read_toml(text: str) -> dict[str, Any]:
+    """A TOML document as Python values."""
     try:
         import tomllib
     except ModuleNotFoundError:  # Python 3.10

@@ -10,8 +10,7 @@ from typing import Any
 from tile_core.backend import LaunchParam
 from tile_core.dtypes import DType
 
-HEAD = """import ml_dtypes
-import numpy as np
+HEAD = """import numpy as np
 from tile_core.dtypes import dtype
 from tile_core.expr import *
 from tile_core.interpreter import run as interpret
@@ -38,10 +37,8 @@ def literal(value: Any) -> str:
             return f"float({str(value)!r})"  # inf and nan have no literal of their own
         case str() | int() | None:
             return repr(value)
-    given = (f for f in fields(value) if f.init and f.name != "span")
-    return (
-        f"{type(value).__name__}({', '.join(f'{f.name}={literal(getattr(value, f.name))}' for f in given)})"
-    )
+    told = [f for f in fields(value) if f.init and f.name != "span" and getattr(value, f.name) != f.default]
+    return f"{type(value).__name__}({', '.join(f'{f.name}={literal(getattr(value, f.name))}' for f in told)})"
 
 
 def launch_text(program: str, params: Sequence[LaunchParam]) -> str:
@@ -55,6 +52,6 @@ def launch_text(program: str, params: Sequence[LaunchParam]) -> str:
 
 def _array(p: LaunchParam) -> str:
     count = " * ".join(map(str, p.shape)) or "1"
-    kind = f"np.dtype({p.dtype!r})"
+    kind = f"dtype({p.dtype!r}).as_numpy()"
     shape = "".join(f"{d}, " for d in p.shape)
     return f"np.frombuffer(memory({p.name}, {count} * {kind}.itemsize), {kind}).reshape(({shape}))"
