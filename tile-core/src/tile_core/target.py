@@ -104,8 +104,9 @@ class Atom:
 
     ``shape`` is (m, largest n, k); any n that is a multiple of ``step_n`` up to that will do. ``types`` are those of
     a, b and c. ``a`` and ``b`` are register layouts (thread, register) of the operand, None if it can only come from shared
-    memory; ``shared_a``: a is read from shared memory by the instruction itself. ``c`` gives the accumulator's layout for
-    a width n. ``rate`` is multiply-adds times two per clock and core. ``requires`` names features of the target.
+    memory; ``shared_a``: a is read from shared memory by the instruction itself. ``k_major``: operands in shared memory
+    must be contiguous along k (a stored as (m, k), b as (n, k)). ``c`` gives the accumulator's layout for a width n.
+    ``rate`` is multiply-adds times two per clock and core. ``requires`` names features of the target.
     ``source`` is where the facts stand.
     """
 
@@ -119,6 +120,7 @@ class Atom:
     rate: int
     step_n: int = 0
     shared_a: bool = False
+    k_major: bool = False
     engine: str = "tensor"
     requires: tuple[str, ...] = ()
     source: str = ""
