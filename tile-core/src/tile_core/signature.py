@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .backend import LaunchParam, LaunchSpec
 from .expr import Buffer, Expr, Var, text
@@ -11,7 +12,9 @@ from .program.verify import used_dimensions
 from .program.visit import statements, written_buffers
 
 
-def launch_spec(program: TileProgram, entries: Sequence[str], **extra: object) -> LaunchSpec:
+def launch_spec(
+    program: TileProgram, entries: Sequence[str], extra: Mapping[str, Any] | None = None
+) -> LaunchSpec:
     """The launch specification of a complete program; ``entries`` names one entry point for each of its launches.
 
     Parameters come in the order of the signature, then one of kind ``dim`` for each symbolic dimension.
@@ -24,7 +27,7 @@ def launch_spec(program: TileProgram, entries: Sequence[str], **extra: object) -
         raise ValueError(f"{len(entries)} entry points for {len(launches)} launches")
     grids = [tuple(_extent(g) for g in s.grid) for s in launches]
     rows = [(name, grid, s.threads) for name, grid, s in zip(entries, grids, launches, strict=True)]
-    return LaunchSpec(tuple(params), tuple(rows), program.outputs, dict(extra))
+    return LaunchSpec(tuple(params), tuple(rows), program.outputs, dict(extra or {}))
 
 
 def workspaces(program: TileProgram) -> tuple[Buffer, ...]:

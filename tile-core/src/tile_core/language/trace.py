@@ -41,6 +41,10 @@ class PrimFunc:
         """The tile program. Raises ``KernelError`` at the user's line."""
         return build(self)
 
+    def scope_values(self) -> dict[str, Any]:
+        """Values of the defining scope that the kernel's source names."""
+        return _needed(self.function, self.scope)
+
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise KernelError(f"{self.name} is a kernel, not yet compiled", help="return it from a @tile.jit function, or tile.compile it")
 
@@ -266,7 +270,7 @@ def _run_eager(
     if len(outputs) != len(b.outputs):
         lost = [o.name for o in b.outputs if o not in outputs]
         raise KernelError(f"the output {lost[0]} is never returned", form.function, help=f"end with `return {lost[0]}`")
-    params = [Param(n, a.declared.buffer, a.declared.buffer.span) for n, a in arguments.items() if a.declared]
+    params = [Param(n, a.declared.buffer, a.declared.buffer.span) for n, a in arguments.items() if a.declared is not None]
     params += [Param(o.name, o, o.span) for o in outputs]
     first = len(arguments)
     numbers = tuple(range(first, first + len(outputs)))
