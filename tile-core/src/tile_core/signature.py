@@ -39,7 +39,9 @@ def _param(name: str, value: Buffer | Var, written: set[Buffer]) -> LaunchParam:
     if isinstance(value, Buffer):
         shape = tuple(_extent(d) for d in value.shape)
         strides = () if value.strides is None else tuple(_extent(d) for d in value.strides)
-        return LaunchParam(name, "tensor", value.dtype.name, shape, strides, value in written, value.dtype.bytes)
+        return LaunchParam(
+            name, "tensor", value.dtype.name, shape, strides, value in written, value.dtype.bytes
+        )
     kind = "pointer" if value.dtype.kind == "handle" else "scalar"
     return LaunchParam(name, kind, value.dtype.name)
 

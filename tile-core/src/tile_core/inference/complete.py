@@ -55,7 +55,11 @@ class _Completer:
         self.program = program
         self.moved = transfers(program.body)
         if not any(t.stores for t in self.moved):
-            raise KernelError(f"{program.name} stores nothing to a tensor", program.span, help="end with T.copy(tile, tensor)")
+            raise KernelError(
+                f"{program.name} stores nothing to a tensor",
+                program.span,
+                help="end with T.copy(tile, tensor)",
+            )
         self.classes: Classes = classes(program.body, self.moved)
         self.dimensions: dict[Key, Dimension] = described(self.classes, self.moved)
         self.index: dict[Key, Walk] = {}
@@ -86,7 +90,11 @@ class _Completer:
                 self.loops(inner, inside)
 
     def loop(self, s: For, outer: tuple[For, ...]) -> None:
-        found = [(r, d) for r, d in self.dimensions.items() if d.tiled and r not in self.index and self.only_in(r, s)]
+        found = [
+            (r, d)
+            for r, d in self.dimensions.items()
+            if d.tiled and r not in self.index and self.only_in(r, s)
+        ]
         fitting = [(r, d) for r, d in found if same(dim(ceildiv(d.extent, d.tile)), s.extent)]
         read = [(r, d) for r, d in fitting if not d.stored]
         stored = [(r, d) for r, d in fitting if d.stored]
@@ -101,7 +109,11 @@ class _Completer:
             for r, d in read:
                 if self.only_in(r, other) and same(other.extent, s.extent):
                     self.two_loops(d, s, other)
-        var = s.var if s.var is not None else Var(f"k{len(self.loop_vars)}" if self.loop_vars else "k", INT32, 1 + len(self.loop_vars))
+        var = (
+            s.var
+            if s.var is not None
+            else Var(f"k{len(self.loop_vars)}" if self.loop_vars else "k", INT32, 1 + len(self.loop_vars))
+        )
         self.loop_vars[id(s)] = var
         for r, d in read:
             self.index[r] = Walk(d, var)
@@ -180,7 +192,9 @@ class _Completer:
             if d.tiled and root not in self.index:
                 walk = self.index[root] = Walk(d, Var(f"b{'xyzw'[len(out)]}", INT32, 1))
                 out.append(walk)
-                self.notes.append(f"blocks {walk.var.name} walk {d} (dimension {dimension} of {first.tensor.buffer.name})")
+                self.notes.append(
+                    f"blocks {walk.var.name} walk {d} (dimension {dimension} of {first.tensor.buffer.name})"
+                )
         out += self.batches(first, len(out))
         self.complete_stores(out)
         return out
@@ -192,7 +206,9 @@ class _Completer:
             extent = first.tensor.buffer.shape[n]
             if same(extent, 1):
                 continue
-            name = text(extent) if isinstance(extent, Expr) else f"dimension {n} of {first.tensor.buffer.name}"
+            name = (
+                text(extent) if isinstance(extent, Expr) else f"dimension {n} of {first.tensor.buffer.name}"
+            )
             d = Dimension(name, extent, 1, True, first.stmt.span)
             walk = Walk(d, Var(f"b{'xyzw'[used + len(out)] if used + len(out) < 4 else n}", INT32, 1))
             out.append(walk)
@@ -209,7 +225,11 @@ class _Completer:
             twins = [m for m in range(t.lead) if same(t.tensor.buffer.shape[m], extent)]
             fitting = [w for w in walks if same(w.dimension.extent, extent)]
             if len(fitting) != 1 or len(twins) != 1:
-                what = "several dimensions have that size" if fitting else "no stored tensor has such a dimension"
+                what = (
+                    "several dimensions have that size"
+                    if fitting
+                    else "no stored tensor has such a dimension"
+                )
                 raise KernelError(
                     f"which part of dimension {n} of {t.tensor.buffer.name} a block takes cannot be told: {what}",
                     t.stmt.span,
@@ -221,7 +241,11 @@ class _Completer:
         """Each stored tensor must be walked by all of the grid, else many blocks would write one element."""
         for t in (t for t in self.moved if t.stores and isinstance(t.stmt, Copy)):
             walked = {self.index[self.root(t, n)].var for _, n in t.pairs() if self.root(t, n) in self.index}
-            walked |= {self.batch[t.tensor.buffer, n].var for n in range(t.lead) if (t.tensor.buffer, n) in self.batch}
+            walked |= {
+                self.batch[t.tensor.buffer, n].var
+                for n in range(t.lead)
+                if (t.tensor.buffer, n) in self.batch
+            }
             for w in grid:
                 if w.var not in walked:
                     raise KernelError(
@@ -240,7 +264,9 @@ class _Completer:
                 self.program.span,
                 help="write the grid yourself and split one block number with // and %",
             )
-        return tuple(w.var for w in grid), tuple(dim(ceildiv(w.dimension.extent, w.dimension.tile)) for w in grid)
+        return tuple(w.var for w in grid), tuple(
+            dim(ceildiv(w.dimension.extent, w.dimension.tile)) for w in grid
+        )
 
     # The body.
 
@@ -295,7 +321,9 @@ class _Completer:
                     self.notes.append(f"{owner.name} is cleared before line {_line(s.span)}")
                 else:
                     fresh.add(id(g))
-                    self.notes.append(f"{owner.name} is a new tile in each iteration of {walker.name}, and cleared there")
+                    self.notes.append(
+                        f"{owner.name} is a new tile in each iteration of {walker.name}, and cleared there"
+                    )
             written |= {b.storage for t in statements((s,)) for b in written_buffers(t)}
             out.append(_cleared_gemms(s, fresh))
         return tuple(out)
@@ -322,7 +350,11 @@ class _Completer:
     @staticmethod
     def not_read_inside(owner: Buffer, s: Stmt) -> None:
         for t in statements((s,)):
-            if isinstance(s, For) and not isinstance(t, Gemm) and any(b.storage == owner for b in read_buffers(t)):
+            if (
+                isinstance(s, For)
+                and not isinstance(t, Gemm)
+                and any(b.storage == owner for b in read_buffers(t))
+            ):
                 raise KernelError(
                     f"two readings are possible for the accumulator {owner.name}",
                     t.span,

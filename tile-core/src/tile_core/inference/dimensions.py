@@ -61,7 +61,11 @@ class Dimension:
 
     def __str__(self) -> str:
         size = text(self.extent) if isinstance(self.extent, Expr) else str(self.extent)
-        return f"{self.name} = {size} in tiles of {self.tile}" if self.name != size else f"{size} in tiles of {self.tile}"
+        return (
+            f"{self.name} = {size} in tiles of {self.tile}"
+            if self.name != size
+            else f"{size} in tiles of {self.tile}"
+        )
 
 
 @dataclass
@@ -156,7 +160,12 @@ def classes(body: Iterable[Stmt], moved: Sequence[Transfer]) -> Classes:
                 _joined(out, s.src, s.dst, [(n, n) for n in range(s.src.buffer.ndim)])
             case Transpose() if s.src.whole and s.dst.whole:
                 last = s.src.buffer.ndim - 1
-                _joined(out, s.src, s.dst, [(last, last - 1), (last - 1, last), *((n, n) for n in range(last - 1))])
+                _joined(
+                    out,
+                    s.src,
+                    s.dst,
+                    [(last, last - 1), (last - 1, last), *((n, n) for n in range(last - 1))],
+                )
             case Copy() if Space.GLOBAL not in (s.src.buffer.space, s.dst.buffer.space):
                 if s.src.whole and s.dst.whole and s.src.buffer.ndim == s.dst.buffer.ndim:
                     _joined(out, s.src, s.dst, [(n, n) for n in range(s.src.buffer.ndim)])
@@ -210,7 +219,11 @@ def described(found: Classes, moved: Sequence[Transfer]) -> dict[Key, Dimension]
             extent, tile = t.tensor.buffer.shape[dimension], t.tile.buffer.shape[n]
             if not isinstance(tile, int):
                 raise KernelError(f"{t.tile.buffer.name} has no known size", t.stmt.span)
-            name = text(extent) if isinstance(extent, Expr) else f"dimension {dimension} of {t.tensor.buffer.name}"
+            name = (
+                text(extent)
+                if isinstance(extent, Expr)
+                else f"dimension {dimension} of {t.tensor.buffer.name}"
+            )
             new = Dimension(name, extent, tile, t.stores, t.stmt.span)
             old = out.get(root)
             if old is not None:

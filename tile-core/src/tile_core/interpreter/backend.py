@@ -143,7 +143,9 @@ class LoadedProgram:
         run(self.program, values)
 
 
-def array_at(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, type: str) -> NDArray[Any]:
+def array_at(
+    pointer: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, type: str
+) -> NDArray[Any]:
     """A numpy array over memory at an address; ``strides`` count elements, None: contiguous."""
     import numpy as np
 

@@ -113,7 +113,11 @@ def line(s: Stmt) -> str:
         case Quantify():
             return f"{s.result.name} = {s.kind}_of({region(s.src)})"
         case Store():
-            place = f"{s.buffer.name}[{', '.join(expr_text(i) for i in s.indices)}]" if s.indices else s.buffer.name
+            place = (
+                f"{s.buffer.name}[{', '.join(expr_text(i) for i in s.indices)}]"
+                if s.indices
+                else s.buffer.name
+            )
             return f"{place} = {expr_text(s.value)}"
         case Bind():
             return f"{s.var.name}: {s.var.dtype} = {expr_text(s.value)}"
@@ -129,14 +133,18 @@ def line(s: Stmt) -> str:
             shown = [region(v) if isinstance(v, Region) else expr_text(v) for v in s.values]
             return f"print({', '.join([repr(s.message), *shown])})"
         case Break() | Continue() | Sync() | Breakpoint():
-            return {Break: "break", Continue: "continue", Sync: "sync_threads()", Breakpoint: "breakpoint()"}[type(s)]
+            return {Break: "break", Continue: "continue", Sync: "sync_threads()", Breakpoint: "breakpoint()"}[
+                type(s)
+            ]
         case _:
             raise TypeError(type(s).__name__)
 
 
 def region(r: Region) -> str:
     """A region as an index: the buffer's name alone if it is all of it."""
-    if all(same(a, 0) and same(e, d) for a, e, d in zip(r.start, r.extent, r.buffer.shape, strict=True)) and not any(r.point):
+    if all(
+        same(a, 0) and same(e, d) for a, e, d in zip(r.start, r.extent, r.buffer.shape, strict=True)
+    ) and not any(r.point):
         return r.buffer.name
     parts = []
     for a, e, p in zip(r.start, r.extent, r.point, strict=True):

@@ -73,7 +73,9 @@ def _numpy(value: Any, name: str) -> TensorView:
     data, readonly = value.__array_interface__["data"]
     size = value.dtype.itemsize
     if any(s % size for s in value.strides):
-        raise ArgumentError(f"{name} has strides that are no whole elements", help="pass a copy: numpy.ascontiguousarray")
+        raise ArgumentError(
+            f"{name} has strides that are no whole elements", help="pass a copy: numpy.ascontiguousarray"
+        )
     strides = None if value.flags.c_contiguous else tuple(s // size for s in value.strides)
     return TensorView(data, value.shape, strides, value.dtype.name, HOST, not readonly, value)
 
@@ -81,13 +83,17 @@ def _numpy(value: Any, name: str) -> TensorView:
 def _torch(value: Any, name: str) -> TensorView:
     torch = sys.modules["torch"]
     if value.is_conj() or value.is_neg() or value.layout != torch.strided:
-        raise ArgumentError(f"{name} is a lazy or sparse torch tensor", help="pass a plain one: .resolve_conj().contiguous()")
+        raise ArgumentError(
+            f"{name} is a lazy or sparse torch tensor", help="pass a plain one: .resolve_conj().contiguous()"
+        )
     where = value.device
     hip = torch.version.hip is not None
     device = TensorDevice(torch=(where.type, hip), index=where.index or 0)
     strides = None if value.is_contiguous() else tuple(value.stride())
     kind = str(value.dtype).removeprefix("torch.")
-    return TensorView(value.data_ptr(), tuple(value.shape), strides, _TORCH.get(kind, kind), device, True, value)
+    return TensorView(
+        value.data_ptr(), tuple(value.shape), strides, _TORCH.get(kind, kind), device, True, value
+    )
 
 
 _TORCH = {torch: name for name, torch in TORCH_NAMES.items() if name != "tfloat32"}
@@ -156,7 +162,9 @@ def allocator(like: Any) -> tuple[Allocate, Callable[[Any], Any]]:
     """
     if _is_torch(like):
         torch = sys.modules["torch"]
-        return lambda shape, type: torch.empty(tuple(shape), dtype=dtype(type).as_torch(), device=like.device), _same
+        return lambda shape, type: torch.empty(
+            tuple(shape), dtype=dtype(type).as_torch(), device=like.device
+        ), _same
     import numpy as np
 
     def allocate(shape: Sequence[int], type: str) -> Any:

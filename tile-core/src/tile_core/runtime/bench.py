@@ -44,7 +44,9 @@ class Comparison:
         return "\n".join(rows)
 
 
-def compare(runs: Mapping[str, Callable[[], Any]], *, rounds: int = 20, inner: int = 1, seed: int = 0) -> Comparison:
+def compare(
+    runs: Mapping[str, Callable[[], Any]], *, rounds: int = 20, inner: int = 1, seed: int = 0
+) -> Comparison:
     """Time several callables interleaved in one process, in a random order each round.
 
     ``inner``: calls for one sample.
@@ -61,4 +63,6 @@ def compare(runs: Mapping[str, Callable[[], Any]], *, rounds: int = 20, inner: i
             for _ in range(inner):
                 runs[name]()
             times[name].append((time.perf_counter() - begin) / inner * 1e3)
-    return Comparison({n: Samples(tuple(sorted(t)), f"host clock, {inner} calls a sample") for n, t in times.items()})
+    return Comparison(
+        {n: Samples(tuple(sorted(t)), f"host clock, {inner} calls a sample") for n, t in times.items()}
+    )

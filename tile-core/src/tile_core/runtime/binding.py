@@ -77,7 +77,7 @@ def evaluate(extent: int | str, dims: Mapping[str, int]) -> int:
         return extent
     if extent in dims:
         return dims[extent]
-    return int(eval(_compiled(extent), {"__builtins__": {}, **FUNCTIONS}, dict(dims)))  # noqa: S307  nodes are checked
+    return int(eval(_compiled(extent), {"__builtins__": {}, **FUNCTIONS}, dict(dims)))
 
 
 def solve(tensors: Sequence[tuple[LaunchParam, tuple[int, ...]]]) -> dict[str, int]:
@@ -90,7 +90,9 @@ def solve(tensors: Sequence[tuple[LaunchParam, tuple[int, ...]]]) -> dict[str, i
     given: dict[str, str] = {}
     for p, shape in tensors:
         if len(shape) != len(p.shape):
-            raise ArgumentError(f"{p.name} has {len(shape)} dimensions, the kernel takes {len(p.shape)}: {_shape(p.shape)}")
+            raise ArgumentError(
+                f"{p.name} has {len(shape)} dimensions, the kernel takes {len(p.shape)}: {_shape(p.shape)}"
+            )
         for n, (want, have) in enumerate(zip(p.shape, shape, strict=True)):
             if isinstance(want, str) and want.isidentifier():
                 if dims.setdefault(want, have) != have:
@@ -113,7 +115,9 @@ def _needed(want: str, dims: Mapping[str, int], p: LaunchParam) -> int:
     try:
         return evaluate(want, dims)
     except NameError as error:
-        raise ArgumentError(f"a dimension of {p.name}, {want}, cannot be solved from the shapes of the tensors") from error
+        raise ArgumentError(
+            f"a dimension of {p.name}, {want}, cannot be solved from the shapes of the tensors"
+        ) from error
 
 
 def _shape(shape: Sequence[int | str]) -> str:
@@ -153,14 +157,20 @@ def bind(launch: LaunchSpec, arguments: Sequence[Any]) -> tuple[Bound, list[Tens
 
 def _check(p: LaunchParam, v: TensorView, dims: Mapping[str, int], first: TensorView | None) -> None:
     if v.dtype != p.dtype and not _same_storage(v.dtype, p.dtype):
-        raise ArgumentError(f"{p.name} is {v.dtype}, the kernel takes {p.dtype}", help=f"convert it to {p.dtype}")
+        raise ArgumentError(
+            f"{p.name} is {v.dtype}, the kernel takes {p.dtype}", help=f"convert it to {p.dtype}"
+        )
     if first is not None and v.device != first.device:
-        raise ArgumentError(f"{p.name} is on {v.device}, another argument on {first.device}", help="move them together")
+        raise ArgumentError(
+            f"{p.name} is on {v.device}, another argument on {first.device}", help="move them together"
+        )
     if p.strides:
         have = v.strides or _row_major(v.shape)
         for n, (want, stride, extent) in enumerate(zip(p.strides, have, v.shape, strict=True)):
             if want != "" and extent > 1 and evaluate(want, {**dims}) != stride:
-                raise ArgumentError(f"stride {n} of {p.name} is {stride}, the kernel takes {evaluate(want, dims)}")
+                raise ArgumentError(
+                    f"stride {n} of {p.name} is {stride}, the kernel takes {evaluate(want, dims)}"
+                )
     elif not v.contiguous:
         raise ArgumentError(
             f"{p.name} is not contiguous: strides {v.strides}",
@@ -181,7 +191,12 @@ def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 # types that are stored alike: an array of the first may be passed for the second
-SAME_STORAGE = {("float32", "tfloat32"), ("int8", "int1"), ("uint8", "uint1"), ("float4_e2m1fn", "float4_e2m1_unpacked")}
+SAME_STORAGE = {
+    ("float32", "tfloat32"),
+    ("int8", "int1"),
+    ("uint8", "uint1"),
+    ("float4_e2m1fn", "float4_e2m1_unpacked"),
+}
 
 
 def _same_storage(have: str, want: str) -> bool:

@@ -107,7 +107,9 @@ class Cache:
             except (OSError, ValueError, KeyError, TypeError):
                 status, about = path.stat(), {}
             found.append(
-                Row(path.stem, about.get("name", ""), about.get("target", ""), status.st_size, status.st_mtime)
+                Row(
+                    path.stem, about.get("name", ""), about.get("target", ""), status.st_size, status.st_mtime
+                )
             )
         return sorted(found, key=lambda r: -r.used)
 
@@ -147,8 +149,16 @@ def pack(entry: Entry) -> bytes:
     launch = entry.source.launch
     manifest = {
         "about": {**entry.about, "made": time.time()},
-        "artifact": {"kind": entry.artifact.kind, "log": entry.artifact.log, "resources": dict(entry.artifact.resources)},
-        "source": {"text": entry.source.text, "language": entry.source.language, "suffix": entry.source.suffix},
+        "artifact": {
+            "kind": entry.artifact.kind,
+            "log": entry.artifact.log,
+            "resources": dict(entry.artifact.resources),
+        },
+        "source": {
+            "text": entry.source.text,
+            "language": entry.source.language,
+            "suffix": entry.source.suffix,
+        },
         "launch": {
             "params": [asdict(p) for p in launch.params],
             "entries": launch.entries,
@@ -171,7 +181,10 @@ def unpack(data: bytes) -> Entry:
     found = json.loads(body[8 : 8 + size])
     launch = found["launch"]
     spec = LaunchSpec(
-        tuple(LaunchParam(**{k: tuple(v) if isinstance(v, list) else v for k, v in p.items()}) for p in launch["params"]),
+        tuple(
+            LaunchParam(**{k: tuple(v) if isinstance(v, list) else v for k, v in p.items()})
+            for p in launch["params"]
+        ),
         tuple((name, tuple(grid), tuple(threads)) for name, grid, threads in launch["entries"]),
         tuple(launch["outputs"]),
         launch["extra"],

@@ -71,7 +71,9 @@ class Kernel:
         outputs = tuple(finish(full[n]) for n in launch.outputs)
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
-    def _with_outputs(self, launch: LaunchSpec, arguments: Sequence[Any]) -> tuple[list[Any], Callable[[Any], Any]]:
+    def _with_outputs(
+        self, launch: LaunchSpec, arguments: Sequence[Any]
+    ) -> tuple[list[Any], Callable[[Any], Any]]:
         params = [p for p in launch.params if p.kind != "dim"]
         inputs = [p for n, p in enumerate(params) if n not in launch.outputs]
         if len(arguments) != len(inputs):
@@ -94,7 +96,9 @@ class Kernel:
             try:
                 full.append(allocate([evaluate(d, dims) for d in p.shape], p.dtype))
             except NameError as error:
-                raise ArgumentError(f"the shape of the output {p.name} follows from no input: {error}") from error
+                raise ArgumentError(
+                    f"the shape of the output {p.name} follows from no input: {error}"
+                ) from error
         return full, finish
 
     def _on(self, where: TensorDevice | None) -> LoadedKernel:
@@ -167,7 +171,10 @@ class Kernel:
             "outputs": self.request.outputs,
             "options": sorted((k, repr(v)) for k, v in self.request.options.items()),
             "target": str(self.target),
-            "code": [package_state("tile_core"), package_state(type(self.backend).__module__.partition(".")[0])],
+            "code": [
+                package_state("tile_core"),
+                package_state(type(self.backend).__module__.partition(".")[0]),
+            ],
             "toolkit": self.backend.compiler(self.info).fingerprint(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

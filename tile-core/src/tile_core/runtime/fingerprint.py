@@ -94,7 +94,9 @@ def _object(value: Any, seen: dict[int, int]) -> Iterator[str]:
             for f in dataclasses.fields(value):
                 yield f.name
                 yield from _parts(getattr(value, f.name), seen)
-        case _ if isinstance(getattr(value, "function", None), FunctionType) and hasattr(value, "_tile_options"):
+        case _ if isinstance(getattr(value, "function", None), FunctionType) and hasattr(
+            value, "_tile_options"
+        ):
             yield from _parts(value.function, seen)
             yield from _parts(value._tile_options, seen)
         case _ if type(value).__module__.partition(".")[0] in ("numpy", "torch", "ml_dtypes"):

@@ -32,7 +32,11 @@ def jit(function: Callable[..., Any]) -> Jit: ...
 
 @overload
 def jit(
-    *, out_idx: int | Sequence[int] | None = None, target: str | Target | None = None, debug: bool = False, **ignored: Any
+    *,
+    out_idx: int | Sequence[int] | None = None,
+    target: str | Target | None = None,
+    debug: bool = False,
+    **ignored: Any,
 ) -> Callable[[Callable[..., Any]], Jit]: ...
 
 
@@ -77,7 +81,10 @@ class Jit:
     """A kernel function or a factory of kernels. Kernels are remembered by their arguments."""
 
     def __init__(
-        self, function: FunctionType, out_idx: int | Sequence[int] | None = None, target: str | Target | None = None
+        self,
+        function: FunctionType,
+        out_idx: int | Sequence[int] | None = None,
+        target: str | Target | None = None,
     ) -> None:
         self.function = function
         self.out_idx = out_idx
@@ -88,7 +95,10 @@ class Jit:
     @property
     def _tile_options(self) -> tuple[Any, ...]:
         """What else decides about its kernels; part of the fingerprint of functions that use it."""
-        return (self.out_idx if isinstance(self.out_idx, (int, type(None))) else tuple(self.out_idx), str(self.target))
+        return (
+            self.out_idx if isinstance(self.out_idx, (int, type(None))) else tuple(self.out_idx),
+            str(self.target),
+        )
 
     @cached_property
     def is_eager(self) -> bool:
@@ -115,7 +125,9 @@ class Jit:
 
     # Factories.
 
-    def _made(self, arguments: Sequence[Any], keywords: Mapping[str, Any], target: str | Target | None) -> Kernel:
+    def _made(
+        self, arguments: Sequence[Any], keywords: Mapping[str, Any], target: str | Target | None
+    ) -> Kernel:
         key = _key((tuple(arguments), tuple(sorted(keywords.items())), str(target)))
         found = self._kernels.get(key) if key is not None else None
         if found is not None:
@@ -130,7 +142,10 @@ class Jit:
             )
         program = made.program  # mistakes are found now, not at the first call
         outputs = outputs_of(program, self.out_idx)
-        kernel = Kernel(Request(made.name, lambda: program, self._identity(made, arguments, keywords), outputs), target)
+        name = self.function.__name__
+        kernel = Kernel(
+            Request(name, lambda: program, self._identity(made, arguments, keywords), outputs), target
+        )
         if key is not None:
             self._kernels[key] = kernel
         return kernel
@@ -169,7 +184,10 @@ class Jit:
     ) -> Kernel:
         """The kernel for these shapes; shapes that differ in symbolic dimensions only share one."""
         program = build_eager(self.function, facts, static)
-        shapes = tuple((b.name, tuple(d if isinstance(d, int) else "?" for d in b.shape), b.dtype.name) for b in program.tensors)
+        shapes = tuple(
+            (b.name, tuple(d if isinstance(d, int) else "?" for d in b.shape), b.dtype.name)
+            for b in program.tensors
+        )
         key = _key(("shared", shapes, tuple(static.items()), str(target)))
         if key is not None and key in self._kernels:
             return self._kernels[key]
@@ -191,7 +209,10 @@ class Jit:
 
 
 def compile(
-    function: Any, out_idx: int | Sequence[int] | None = None, target: str | Target | None = None, **ignored: Any
+    function: Any,
+    out_idx: int | Sequence[int] | None = None,
+    target: str | Target | None = None,
+    **ignored: Any,
 ) -> Kernel:
     """Compile a function marked ``@T.prim_func``: ``tile.compile(kernel, out_idx=[-1], target="cpu")``.
 
@@ -223,7 +244,9 @@ def outputs_of(program: TileProgram, out_idx: int | Sequence[int] | None) -> tup
     out: list[int] = []
     for n in [out_idx] if isinstance(out_idx, int) else out_idx:
         if not -count <= n < count or program.params[n].tensor is None:
-            raise KernelError(f"out_idx {n} names no tensor parameter of {program.name}, which has {count}", program.span)
+            raise KernelError(
+                f"out_idx {n} names no tensor parameter of {program.name}, which has {count}", program.span
+            )
         out.append(n % count)
     return tuple(out)
 

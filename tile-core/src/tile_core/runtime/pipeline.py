@@ -83,7 +83,9 @@ def compile_program(
     source = timed("codegen", lambda: backend.codegen(info).emit(plan), lambda s: s.text)
     dump.write("source", source, lambda s: s.text)
     artifact = timed("compile", lambda: backend.compiler(info).compile(source, dict(options or {})))
-    log.debug("%s for %s: %s", program.name, info.target, ", ".join(f"{k} {v:.1f} ms" for k, v in times.items()))
+    log.debug(
+        "%s for %s: %s", program.name, info.target, ", ".join(f"{k} {v:.1f} ms" for k, v in times.items())
+    )
     return Compiled(plan, source, artifact, times)
 
 
