@@ -296,8 +296,8 @@ def read_tested_devices(package: str) -> tuple[TestedDevice, ...]:
 
 def read_toml(text: str) -> dict[str, Any]:
     """A TOML document as Python values."""
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(text)
+    import importlib
+    import sys
+
+    parser = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    return parser.loads(text)
