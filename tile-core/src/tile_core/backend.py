@@ -183,6 +183,7 @@ class Backend(ABC):
     name: ClassVar[str]
     api: ClassVar[ApiVersion]  # a literal: the version of this interface that the backend was written for
     # Which tensors are on its devices: torch's device type and whether that torch is a HIP build, and DLPack's DLDeviceType.
+    # A backend that declares neither is used only where it is named.
     torch_devices: ClassVar[tuple[tuple[str, bool], ...]] = ()
     dlpack_devices: ClassVar[tuple[int, ...]] = ()
     # Among backends for the same tensors the highest preference is chosen when a call names no target.

@@ -96,8 +96,12 @@ def holding(tensors: TensorDevice, known: Registry) -> Backend:
 
 
 def _only_with_device(known: Registry) -> Backend | None:
-    """The one backend, embedded ones aside, that has a device; of several for the same tensors the preferred one."""
-    live = [b for b in known.usable() if not known.embedded(b.name) and _has_device(b)]
+    """The one backend that has a device; of several for the same tensors the preferred one.
+
+    Embedded backends, and those that declare no tensors of their own, are chosen by name alone.
+    """
+    declared = [b for b in known.usable() if (b.torch_devices or b.dlpack_devices) and not known.embedded(b.name)]
+    live = [b for b in declared if _has_device(b)]
     chosen = {best.name: best for b in live for best in [_preferred([o for o in live if _rivals(b, o)])]}
     return next(iter(chosen.values())) if len(chosen) == 1 else None
 
