@@ -162,7 +162,9 @@ def dtype(value: Any) -> DType:
     if value in (float, int, bool):
         return _named({float: "float32", int: "int32", bool: "bool"}[value])
     # numpy's scalar classes have __name__, its dtypes have .name, torch prints "torch.float16"
-    name = getattr(value, "name", None) or getattr(value, "__name__", None) or str(value).removeprefix("torch.")
+    name = (
+        getattr(value, "name", None) or getattr(value, "__name__", None) or str(value).removeprefix("torch.")
+    )
     return _named(str(name))
 
 
@@ -196,7 +198,7 @@ def promote(a: DType, b: DType) -> DType:
         return a if a.is_float else b
     if a.is_float:
         wide, narrow = (a, b) if a.bits >= b.bits else (b, a)
-        return FLOAT32 if wide.bits == narrow.bits and wide.bits <= 32 or wide.bits < 16 else wide
+        return FLOAT32 if (wide.bits == narrow.bits and wide.bits <= 32) or wide.bits < 16 else wide
     if a.is_bool or b.is_bool:
         return b if a.is_bool else a
     bits = max(a.bits, b.bits)

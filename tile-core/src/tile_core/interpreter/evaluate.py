@@ -92,10 +92,14 @@ class Lanes:
             return x
         found = np.unique(self.value(x, np.ones(self.count, dtype=np.bool_)))
         if found.size != 1:
-            raise KernelError("threads disagree about a value that the whole block uses", x.span or self.place)
+            raise KernelError(
+                "threads disagree about a value that the whole block uses", x.span or self.place
+            )
         return int(found[0])
 
-    def indices(self, buffer: Buffer, index: tuple[Expr, ...], mask: Bools, span: Span | None) -> tuple[Ints, ...]:
+    def indices(
+        self, buffer: Buffer, index: tuple[Expr, ...], mask: Bools, span: Span | None
+    ) -> tuple[Ints, ...]:
         """Index arrays, checked against the bounds of the buffer in active lanes; inactive ones get 0."""
         memory = self.memory(buffer)
         shape = memory.data.shape[1:] if memory.lanes else memory.data.shape
@@ -132,7 +136,9 @@ class Lanes:
             self.touched.reads.append((x.buffer, at[mask], self.numbers[mask], x.span or self.place))
         return memory.data[full]
 
-    def store(self, buffer: Buffer, index: tuple[Expr, ...], value: Array, mask: Bools, span: Span | None) -> None:
+    def store(
+        self, buffer: Buffer, index: tuple[Expr, ...], value: Array, mask: Bools, span: Span | None
+    ) -> None:
         """Write ``value`` in active lanes. Two lanes that write different values to one element raise ``KernelError``."""
         memory = self.memory(buffer)
         at = self.indices(buffer, index, mask, span)

@@ -51,7 +51,8 @@ def run(program: TileProgram, arguments: Sequence[Any]) -> None:
     """
     if program.is_open:
         raise KernelError(
-            f"{program.name} has no T.Kernel: what its blocks do must be inferred before it can run", program.span
+            f"{program.name} has no T.Kernel: what its blocks do must be inferred before it can run",
+            program.span,
         )
     with np.errstate(all="ignore"):
         Machine(program, arguments).run()
@@ -90,7 +91,9 @@ class Machine:
         """Give parameters their values, and symbolic dimensions theirs."""
         dims: dict[str, int] = {}
         if len(self.arguments) != len(self.program.params):
-            raise KernelError(f"{self.program.name} takes {len(self.program.params)} arguments, not {len(self.arguments)}")
+            raise KernelError(
+                f"{self.program.name} takes {len(self.program.params)} arguments, not {len(self.arguments)}"
+            )
         for p, value in zip(self.program.params, self.arguments, strict=True):
             if p.tensor is not None:
                 solve_dimensions(p.name, p.tensor.shape, value.shape, dims, p.span)
@@ -183,7 +186,9 @@ class Machine:
                 self.atomic(s, lanes, mask)
             case Sync():
                 if not mask.all():
-                    raise KernelError("only some threads reach T.sync_threads: the others would wait for ever", s.span)
+                    raise KernelError(
+                        "only some threads reach T.sync_threads: the others would wait for ever", s.span
+                    )
             case Print():
                 self.print(s, lanes, mask)
             case Assert() | Assume():
@@ -209,7 +214,11 @@ class Machine:
         if count <= 0:
             return
         numbers = np.unravel_index(np.arange(count), extents)
-        inner = {v: self.uniform(x) for v, x in lanes.variables.items() if np.ndim(x) == 0 or np.size(np.unique(x)) == 1}
+        inner = {
+            v: self.uniform(x)
+            for v, x in lanes.variables.items()
+            if np.ndim(x) == 0 or np.size(np.unique(x)) == 1
+        }
         inner |= {v: n.astype(np.int32) for v, n in zip(s.vars, numbers, strict=True)}
         touched = Touched()
         outer, self.private = self.private, dict(self.private)
@@ -233,7 +242,11 @@ class Machine:
         written = {b.storage for t in statements(s.body) for b in written_buffers(t)}
         out: list[Buffer] = []
         for buffer in buffers(s.body):
-            if buffer.space not in (Space.LOCAL, Space.VAR) or buffer.source is not None or buffer not in self.store:
+            if (
+                buffer.space not in (Space.LOCAL, Space.VAR)
+                or buffer.source is not None
+                or buffer not in self.store
+            ):
                 continue
             if buffer not in written:
                 if self.store[buffer].lanes:
@@ -265,7 +278,9 @@ class Machine:
             if not active.any():
                 break
             value = start + n * s.step
-            lanes.variables[s.var] = (value if lanes.count > 1 else value[:1].reshape(())).astype(s.var.dtype.as_numpy())
+            lanes.variables[s.var] = (value if lanes.count > 1 else value[:1].reshape(())).astype(
+                s.var.dtype.as_numpy()
+            )
             self.body(s.body, lanes, active)
         self.jumps.pop()
 
@@ -292,12 +307,20 @@ class Machine:
         before = np.zeros(mask.shape, dtype=memory.data.dtype)
         for lane in np.flatnonzero(mask):
             at = tuple(int(np.broadcast_to(i, mask.shape)[lane]) for i in index)
-            if s.op != "store" and memory.written is not None and not memory.is_written(tuple(np.asarray(i) for i in at)):
+            if (
+                s.op != "store"
+                and memory.written is not None
+                and not memory.is_written(tuple(np.asarray(i) for i in at))
+            ):
                 raise KernelError(f"{s.buffer.name} is read before that element is written", s.span)
             before[lane] = memory.data[at]
             if value is None:
                 continue
-            new = value[lane] if s.op == "store" else tileops.combine(s.op, before[lane], value[lane], s.buffer.dtype)
+            new = (
+                value[lane]
+                if s.op == "store"
+                else tileops.combine(s.op, before[lane], value[lane], s.buffer.dtype)
+            )
             memory.data[at] = np.asarray(new).astype(memory.data.dtype)
             memory.mark(tuple(np.asarray(i) for i in at))
         if s.result is not None:
@@ -317,7 +340,7 @@ class Machine:
         """Python's debugger, with the kernel's tiles and variables as locals of ``here``."""
         here = dict(self.names(lanes))
         del s
-        breakpoint()  # noqa: T100  the user asked for it; look at `here`
+        breakpoint()
         del here
 
     def names(self, lanes: Lanes) -> Iterator[tuple[str, Any]]:
@@ -325,5 +348,3 @@ class Machine:
             yield buffer.name, memory.data
         for var, value in lanes.variables.items():
             yield var.name, value
-
-

@@ -70,11 +70,15 @@ def _extents(r: Region, lanes: Lanes) -> tuple[int, ...]:
 def _box(r: Region, lanes: Lanes) -> tuple[list[int], list[int], tuple[int, ...]]:
     memory = lanes.memory(r.buffer)
     if memory.lanes:
-        raise KernelError(f"{r.buffer.name} is private to each thread: a tile op cannot work on it", r.span or lanes.place)
+        raise KernelError(
+            f"{r.buffer.name} is private to each thread: a tile op cannot work on it", r.span or lanes.place
+        )
     return [lanes.number(x) for x in r.start], list(_extents(r, lanes)), memory.data.shape
 
 
-def _clipped(r: Region, lanes: Lanes, clip: bool) -> tuple[tuple[slice, ...], tuple[slice, ...], tuple[int, ...]]:
+def _clipped(
+    r: Region, lanes: Lanes, clip: bool
+) -> tuple[tuple[slice, ...], tuple[slice, ...], tuple[int, ...]]:
     """Slices of the buffer, slices of the tile of that part, and the tile's extents."""
     start, extent, shape = _box(r, lanes)
     inside, part = [], []

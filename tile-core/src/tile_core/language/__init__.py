@@ -73,8 +73,8 @@ from .mathematics import (
     __exp,
     __exp10,
     __log,
-    __log10,
     __log2,
+    __log10,
     __sin,
     __tan,
     abs,
@@ -91,8 +91,8 @@ from .mathematics import (
     cos,
     erf,
     exp,
-    exp10,
     exp2,
+    exp10,
     fast_rcp,
     floor,
     floordiv,
@@ -112,8 +112,8 @@ from .mathematics import (
     isinf,
     isnan,
     log,
-    log10,
     log2,
+    log10,
     max,
     max_value,
     min,
@@ -220,6 +220,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise _KernelError(f"T has no {name!r}", help=_did_you_mean(name, __all__))
+
 
 __all__ = [
     "Buffer",

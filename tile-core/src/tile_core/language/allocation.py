@@ -112,7 +112,9 @@ def const(names: str, dtype: Any = "int32") -> Any:
     b = current()
     solve = getattr(b, "constants", None)
     if solve is None:
-        raise KernelError("T.const is for eager kernels", help="in a T.prim_func use its Python arguments, or T.dynamic")
+        raise KernelError(
+            "T.const is for eager kernels", help="in a T.prim_func use its Python arguments, or T.dynamic"
+        )
     return solve(names, _dtype(dtype))
 
 

@@ -27,7 +27,9 @@ def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> Non
     """
     state = _launch("T.use_swizzle")
     if panel_size < 1 or order not in ORDERS:
-        raise KernelError(f"panels of {panel_size} in order {order!r}", help=f"order is one of {', '.join(ORDERS)}")
+        raise KernelError(
+            f"panels of {panel_size} in order {order!r}", help=f"order is one of {', '.join(ORDERS)}"
+        )
     state.swizzle = (panel_size, order) if enable else None
 
 
@@ -43,5 +45,7 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
             raise KernelError(f"T.annotate_layout maps tiles to layouts, {tile!r} is no tile")
         shape = getattr(layout, "shape", None)
         if shape is not None and tuple(shape) != tuple(tile.shape):
-            raise KernelError(f"the layout of {tile.name} is for shape {tuple(shape)}, the tile has {tuple(tile.shape)}")
+            raise KernelError(
+                f"the layout of {tile.name} is for shape {tuple(shape)}, the tile has {tuple(tile.shape)}"
+            )
         state.layouts.append((tile.buffer, layout))

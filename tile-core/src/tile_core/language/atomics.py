@@ -23,7 +23,9 @@ def _atomic(op: str, dst: Any, value: Any, memory_order: str | None, return_prev
         if return_prev:
             raise KernelError("return_prev is for single elements, not for tiles")
         b.no_parallel("an atomic update with a tile")
-        source, target = paired(region(value, "the value"), region(dst, "the target of an atomic"), b, f"atomic_{op}")
+        source, target = paired(
+            region(value, "the value"), region(dst, "the target of an atomic"), b, f"atomic_{op}"
+        )
         b.emit(AtomicTile(op, target, source, order))
         return None
     place = dst if isinstance(dst, Load) else _element(dst)
@@ -83,7 +85,9 @@ def atomic_and(dst: Any, value: Any, memory_order: str | None = None, return_pre
 def _packed(dst: Any, value: Any, lanes: int) -> None:
     """Element-wise on ``lanes`` neighbours along the last dimension; a target may use one wide instruction."""
     if not isinstance(dst, Load) or not isinstance(value, Load):
-        raise KernelError(f"atomic_addx{lanes} takes the first of {lanes} neighbouring elements on both sides")
+        raise KernelError(
+            f"atomic_addx{lanes} takes the first of {lanes} neighbouring elements on both sides"
+        )
     b = current()
     for n in range(lanes):
         at = (*dst.indices[:-1], dst.indices[-1] + n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -13,7 +13,21 @@ from typing import Any
 
 from ..dtypes import DType, dtype
 from ..errors import KernelError, TileError, did_you_mean
-from ..expr import Binary, Buffer, Const, Expr, Load, Space, Var, binary, cast, expr, select, truth, unary, walk
+from ..expr import (
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Space,
+    Var,
+    binary,
+    cast,
+    select,
+    truth,
+    unary,
+    walk,
+)
 from ..expr import call as intrinsic
 from ..program import (
     Alloc,
@@ -27,7 +41,6 @@ from ..program import (
     If,
     Launch,
     Param,
-    Print,
     Stmt,
     Store,
     While,
@@ -42,7 +55,9 @@ def current() -> Builder:
     """The builder of the kernel being built. Raises ``KernelError`` outside of one."""
     found = _builder.get(None)
     if found is None:
-        raise KernelError("this is only possible inside a kernel", help="put it into a function marked @T.prim_func")
+        raise KernelError(
+            "this is only possible inside a kernel", help="put it into a function marked @T.prim_func"
+        )
     return found
 
 
@@ -183,7 +198,11 @@ class Builder:
         if isinstance(value, Tile) and id(value.buffer) in self.fresh:
             self.fresh.discard(id(value.buffer))
             return value
-        if is_cell(old) and not isinstance(value, (NoValue, View)) and not (isinstance(value, Tile) and value.ndim):
+        if (
+            is_cell(old)
+            and not isinstance(value, (NoValue, View))
+            and not (isinstance(value, Tile) and value.ndim)
+        ):
             with self.at(self.span(k)):
                 self.emit(Store(old.buffer, (), cast(value, old.dtype), span=self.span(k)))
             return old
@@ -218,7 +237,9 @@ class Builder:
 
     def declare(self, name: str, annotation: Any, old: Any) -> Any:
         """``A: T.Tensor(...)`` in an eager kernel. Overridden where arguments are known."""
-        raise KernelError(f"{name} is declared as a tensor inside a kernel whose parameters are annotated already")
+        raise KernelError(
+            f"{name} is declared as a tensor inside a kernel whose parameters are annotated already"
+        )
 
     def entering(self, k: int, names: Sequence[str], values: Sequence[Any]) -> Any:
         """At the start of a body: names that it assigns have no one value if it runs many times."""
@@ -227,18 +248,25 @@ class Builder:
         why = "it is assigned in a loop that runs on the device, and read before that in the same iteration"
         return self._packed([self._spoiled(n, v, why, k) for n, v in zip(names, values, strict=True)])
 
-    def leaving(self, k: int, dynamic: Any, names: Sequence[str], before: Sequence[Any], now: Sequence[Any]) -> Any:
+    def leaving(
+        self, k: int, dynamic: Any, names: Sequence[str], before: Sequence[Any], now: Sequence[Any]
+    ) -> Any:
         """After a body that may have run any number of times: names that it assigned have no one value."""
         if not dynamic:
             return self._packed(now)
         why = "it was assigned in a loop or branch that the device decides about"
-        out = [v if v is old else self._spoiled(n, v, why, k) for n, old, v in zip(names, before, now, strict=True)]
+        out = [
+            v if v is old else self._spoiled(n, v, why, k)
+            for n, old, v in zip(names, before, now, strict=True)
+        ]
         return self._packed(out)
 
     def _spoiled(self, name: str, value: Any, why: str, k: int) -> Any:
         if isinstance(value, NoValue) or is_cell(value):
             return value
-        return NoValue(name, why, f"make it a mutable scalar first: {name} = T.alloc_var(dtype)", self.span(k))
+        return NoValue(
+            name, why, f"make it a mutable scalar first: {name} = T.alloc_var(dtype)", self.span(k)
+        )
 
     @staticmethod
     def _packed(values: Sequence[Any]) -> Any:
@@ -256,10 +284,7 @@ class Builder:
 
         span = self.span(k)
         if isinstance(iterable, LoopSpec):
-            self.dynamic = True
-            with self.at(span):
-                manager = iterable.open(self, names)
-            with manager as value:
+            with self.opened(span, iterable, names) as value:
                 yield value
             self.dynamic = True
             return
@@ -273,6 +298,14 @@ class Builder:
             self.scopes.pop()
             self.dynamic = False
 
+    @contextmanager
+    def opened(self, span: Span | None, manager: Any, names: Names) -> Iterator[Any]:
+        """Open a loop or launch; only its head, not its body, is placed at ``span``."""
+        with ExitStack() as stack:
+            with self.at(span):
+                value = stack.enter_context(manager.open(self, names))
+            yield value
+
     def range(self, k: int, *arguments: Any) -> Any:
         """``range`` of a ``for`` statement is a serial loop of the device."""
         from .control import serial
@@ -285,7 +318,6 @@ class Builder:
         with self.at(span):
             value = True if literal else condition()
         if isinstance(value, (Expr, Tile)) or literal:
-            self.dynamic = True
             with self.scope(DEVICE) as body:
                 yield
             self.emit(While(truth(value), tuple(body), span=span))
@@ -309,7 +341,11 @@ class Builder:
                 self.emit((Break if kind == "break" else Continue)(span=self.span(k)))
                 return False
             if scope.kind in (STATIC, PARALLEL):
-                what = "T.Parallel: its iterations have no order" if scope.kind == PARALLEL else "a loop over Python values"
+                what = (
+                    "T.Parallel: its iterations have no order"
+                    if scope.kind == PARALLEL
+                    else "a loop over Python values"
+                )
                 raise KernelError(
                     f"a condition that the device decides cannot {kind} {what}",
                     self.span(k),
@@ -354,9 +390,7 @@ class Builder:
         span = self.span(k)
         self.dynamic = False
         if isinstance(manager, (LaunchSpec, LoopSpec)):
-            with self.at(span):
-                opened = manager.open(self, names)
-            with opened as value:
+            with self.opened(span, manager, names) as value:
                 yield value
             self.dynamic = isinstance(manager, LoopSpec)
             return
@@ -367,7 +401,9 @@ class Builder:
         """``return`` of a kernel: the tensors it gives back."""
         if self.macro_depth:
             if any(s.kind in (DEVICE, BRANCH, PARALLEL) for s in self.scopes[self.macro_depth[-1] :]):
-                raise KernelError("a macro cannot return from inside a loop or branch of the device", self.span(k))
+                raise KernelError(
+                    "a macro cannot return from inside a loop or branch of the device", self.span(k)
+                )
             return value
         if value is None:
             return None
@@ -589,7 +625,12 @@ PYTHON_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _compared(op: str, a: Any, b: Any) -> Any:
     scalar = op not in ("is", "is not", "in", "not in")
-    if scalar and (_symbolic(a) or _symbolic(b)) and not isinstance(a, (str, DType)) and not isinstance(b, (str, DType)):
+    if (
+        scalar
+        and (_symbolic(a) or _symbolic(b))
+        and not isinstance(a, (str, DType))
+        and not isinstance(b, (str, DType))
+    ):
         if a is None or b is None:
             return op == "!="
         return binary(op, a, b)

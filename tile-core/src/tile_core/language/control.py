@@ -60,10 +60,12 @@ DEFAULT_THREADS = 128
 
 
 def _outside(what: str) -> KernelError:
-    return KernelError(f"{what} stands outside of a kernel", help="put it into a function marked @T.prim_func")
+    return KernelError(
+        f"{what} stands outside of a kernel", help="put it into a function marked @T.prim_func"
+    )
 
 
-def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractContextManager[Any]:  # noqa: N802
+def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractContextManager[Any]:
     """One grid of blocks: ``with T.Kernel(T.ceildiv(N, 128), T.ceildiv(M, 128), threads=128) as (bx, by):``.
 
     ``grid``: one to three extents, ints or expressions over symbolic dimensions; 0 means that nothing runs.
@@ -123,7 +125,9 @@ class LoopSpec:
         vars = tuple(b.var(n) for n in _named(names, len(self.extents), "i"))
         with b.scope(PARALLEL) as body:
             yield _one_or_all(vars, names)
-        b.body.append(ParallelLoop(vars, tuple(dim(e) for e in self.extents), tuple(body), self.hints, span=span))
+        b.body.append(
+            ParallelLoop(vars, tuple(dim(e) for e in self.extents), tuple(body), self.hints, span=span)
+        )
 
     @contextmanager
     def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Iterator[Any]:
@@ -169,9 +173,12 @@ class LoopSpec:
             linear = Var("tile", number.dtype, b.unique("tile"))
             b.emit(Bind(linear, number))
             with b.scope(building.BRANCH) as inner:
-                coordinates = [self._bound(b, n, x) for n, x in zip(
-                    _named(names, len(tiles.domain), "t"), tiles.coordinates(linear), strict=True
-                )]
+                coordinates = [
+                    self._bound(b, n, x)
+                    for n, x in zip(
+                        _named(names, len(tiles.domain), "t"), tiles.coordinates(linear), strict=True
+                    )
+                ]
                 yield _one_or_all(coordinates, names)
             b.emit(If(expr(linear) < tiles.count, tuple(inner), span=span))
         waves = dim(ceildiv(tiles.count, tiles.wave_size))
@@ -238,7 +245,9 @@ def _range(start: Any, stop: Any, step: Any) -> tuple[Any, Any, int]:
     return first, max(0, count) if isinstance(count, int) else count, step
 
 
-def serial(start: Any, stop: Any = None, step: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
+def serial(
+    start: Any, stop: Any = None, step: Any = None, *, annotations: dict[str, Any] | None = None
+) -> Any:
     """A plain loop, one iteration after the other: ``for i in T.serial(n)``; arguments as of ``range``."""
     first, count, by = _range(start, stop, step)
     return LoopSpec("serial", first, (count,), by, hints=_annotations(**(annotations or {})))
@@ -272,7 +281,7 @@ def grid(*extents: Any) -> Any:
     return LoopSpec("serial", 0, tuple(dim(e) for e in extents))
 
 
-def Parallel(  # noqa: N802
+def Parallel(
     *extents: Any,
     coalesced_width: int | None = None,
     loop_layout: Any = None,
@@ -287,12 +296,15 @@ def Parallel(  # noqa: N802
     if not extents:
         raise KernelError("T.Parallel needs at least one extent")
     hints = _annotations(
-        coalesced_width=coalesced_width, loop_layout=loop_layout, prefer_async=prefer_async, **(annotations or {})
+        coalesced_width=coalesced_width,
+        loop_layout=loop_layout,
+        prefer_async=prefer_async,
+        **(annotations or {}),
     )
     return LoopSpec("parallel", 0, tuple(dim(e) for e in extents), hints=hints)
 
 
-def Pipelined(  # noqa: N802
+def Pipelined(
     start: Any,
     stop: Any = None,
     num_stages: int = 0,
@@ -326,7 +338,7 @@ def Pipelined(  # noqa: N802
     )
 
 
-def Persistent(  # noqa: N802
+def Persistent(
     domain: Sequence[Any], wave_size: Any, index: Any, group_size: int = 8, num_stages: int = 0
 ) -> Any:
     """Walk the tiles of ``domain`` with a grid of ``wave_size`` blocks of which this is number ``index``.
@@ -361,7 +373,9 @@ def get_thread_extent(dim: int = 0) -> int:
     """Threads of the block along ``dim``. Raises ``KernelError`` if ``T.Kernel`` was not given ``threads=``."""
     state = _launch("a thread extent")
     if state.threads is None or not 0 <= dim < len(state.threads):
-        raise KernelError(f"the kernel has no thread dimension {dim}", help="say it: T.Kernel(..., threads=128)")
+        raise KernelError(
+            f"the kernel has no thread dimension {dim}", help="say it: T.Kernel(..., threads=128)"
+        )
     return state.threads[dim]
 
 

@@ -35,7 +35,9 @@ def device_assert(condition: Any, msg: str = "") -> None:
     """Stop the kernel with ``msg`` if the condition is false when it runs; the caller gets a ``KernelError``."""
     if isinstance(condition, bool):
         if not condition:
-            raise KernelError(f"device_assert is always false: {msg}" if msg else "device_assert is always false")
+            raise KernelError(
+                f"device_assert is always false: {msg}" if msg else "device_assert is always false"
+            )
         return
     current().emit(Assert(truth(condition), msg))
 

@@ -14,7 +14,7 @@ from ..expr import ceildiv as _ceildiv
 
 
 def exp(x: Any) -> Expr:
-    """e to the power x."""
+    """E to the power x."""
     return call("exp", x)
 
 
@@ -99,7 +99,7 @@ def round(x: Any) -> Expr:
 
 
 def trunc(x: Any) -> Expr:
-    """x without its fraction, as a float."""
+    """X without its fraction, as a float."""
     return call("trunc", x)
 
 
@@ -109,9 +109,13 @@ def abs(x: Any) -> Expr:
 
 
 def pow(x: Any, y: Any) -> Expr:
-    """x to the power y: ``pow(x, 0)`` is 1. A negative power of an integer is computed in float32."""
+    """X to the power y: ``pow(x, 0)`` is 1. A negative power of an integer is computed in float32."""
     base, power = expr(x), expr(y)
-    if base.dtype.is_integer and power.dtype.is_integer and not (isinstance(power, Const) and power.value >= 0):
+    if (
+        base.dtype.is_integer
+        and power.dtype.is_integer
+        and not (isinstance(power, Const) and power.value >= 0)
+    ):
         return call("pow", _cast(base, "float32"), _cast(power, "float32"))
     return call("pow", x, y)
 
@@ -158,7 +162,7 @@ def _folded(op: str, *values: Any) -> Any:
 
 
 def clamp(x: Any, low: Any, high: Any) -> Expr:
-    """x limited to [low, high]; NaN stays NaN."""
+    """X limited to [low, high]; NaN stays NaN."""
     value = expr(x)
     limited = binary("min", binary("max", value, low), high)
     return select(call("isnan", value), value, limited, lazy=False) if value.dtype.is_float else limited
@@ -171,13 +175,13 @@ def if_then_else(condition: Any, then: Any, other: Any) -> Any:
     return select(condition, then, other)
 
 
-def Select(condition: Any, then: Any, other: Any) -> Expr:  # noqa: N802  TIR's name
+def Select(condition: Any, then: Any, other: Any) -> Expr:
     """As ``if_then_else``, but both sides are evaluated."""
     return select(condition, then, other, lazy=False)
 
 
 def cast(x: Any, dtype: Any) -> Expr:
-    """x converted to a type: floats round to nearest even, float to integer rounds to zero."""
+    """X converted to a type: floats round to nearest even, float to integer rounds to zero."""
     return _cast(x, dtype)
 
 
@@ -378,7 +382,8 @@ def fast_rcp(x: Any) -> Expr:
 def _rounded(name: str, rounding_mode: str, *values: Any) -> Expr:
     if rounding_mode != "rn":
         raise KernelError(
-            f"{name} with rounding mode {rounding_mode!r} is not there", help='"rn" (to nearest, ties to even) is'
+            f"{name} with rounding mode {rounding_mode!r} is not there",
+            help='"rn" (to nearest, ties to even) is',
         )
     return call(name, *values)
 

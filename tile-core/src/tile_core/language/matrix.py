@@ -39,11 +39,11 @@ def _matrix(value: Any, what: str) -> Region:
 
 
 def gemm(
-    A: Any,  # noqa: N803  the names of the mathematics
-    B: Any,  # noqa: N803
-    C: Any,  # noqa: N803
-    transpose_A: bool = False,  # noqa: N803
-    transpose_B: bool = False,  # noqa: N803
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
     policy: GemmWarpPolicy | str = GemmWarpPolicy.Square,
     clear_accum: bool = False,
     *,
@@ -72,7 +72,11 @@ def gemm(
             )
     _fit(a_, b_, c_, transpose_A, transpose_B)
     _types(a_, b_, c_)
-    hints = tuple((k, v) for k, v in {"k_pack": k_pack, "wg_wait": wg_wait, **(annotations or {})}.items() if v is not None)
+    hints = tuple(
+        (k, v)
+        for k, v in {"k_pack": k_pack, "wg_wait": wg_wait, **(annotations or {})}.items()
+        if v is not None
+    )
     b.emit(Gemm(a_, b_, c_, transpose_A, transpose_B, GemmWarpPolicy(policy).value, clear_accum, hints))
 
 
@@ -100,7 +104,9 @@ def _fit(a: Region, b: Region, c: Region, transpose_a: bool, transpose_b: bool) 
 
 def _types(a: Region, b: Region, c: Region) -> None:
     if a.dtype.is_float != b.dtype.is_float or a.dtype.is_float != c.dtype.is_float:
-        raise KernelError(f"gemm: no product of {a.dtype} and {b.dtype} into {c.dtype}", help="cast one of the tiles")
+        raise KernelError(
+            f"gemm: no product of {a.dtype} and {b.dtype} into {c.dtype}", help="cast one of the tiles"
+        )
     if c.dtype.bits < max(a.dtype.bits, b.dtype.bits) or (c.dtype.is_float and c.dtype.bits < 16):
         raise KernelError(
             f"gemm: the accumulator {c.buffer.name} ({c.dtype}) is narrower than its operands ({a.dtype}, {b.dtype})",

@@ -45,7 +45,8 @@ def spread(head: Region, shape: Sequence[Extent], b: Builder) -> Region:
         shape.pop(0)
     if len(shape) > head.buffer.ndim:
         raise KernelError(
-            f"{head.buffer.name} has {head.buffer.ndim} dimensions, the other side has shape {shape_text(shape)}", b.span()
+            f"{head.buffer.name} has {head.buffer.ndim} dimensions, the other side has shape {shape_text(shape)}",
+            b.span(),
         )
     lead = head.buffer.ndim - len(shape)
     extent = (*(1,) * lead, *shape)
@@ -112,7 +113,9 @@ def copy(
     """
     b = current()
     b.no_parallel("T.copy")
-    source, target = paired(region(src, "the source of a copy"), region(dst, "the target of a copy"), b, "copy")
+    source, target = paired(
+        region(src, "the source of a copy"), region(dst, "the target of a copy"), b, "copy"
+    )
     hints = _hints(
         coalesced_width=coalesced_width,
         disable_tma=disable_tma,

@@ -114,7 +114,9 @@ def _scan(kind: str, src: Any, dst: Any, dim: int, reverse: bool) -> None:
     source = region(src, "the source of a scan")
     target = source if dst is None else region(dst, "the result of a scan")
     if not _equal(source.shape, target.shape):
-        raise KernelError(f"cum{kind}: the shapes {shape_text(source.shape)} and {shape_text(target.shape)} differ")
+        raise KernelError(
+            f"cum{kind}: the shapes {shape_text(source.shape)} and {shape_text(target.shape)} differ"
+        )
     b.emit(Scan(kind, source, target, _axis(dim, source), reverse))
 
 

@@ -158,7 +158,7 @@ def instantiate(
             scope.pop(name, None)
     form = rewritten(fn.__code__, tuple(sorted(scope)))
     namespace: dict[str, Any] = {}
-    exec(form.code, fn.__globals__, namespace)  # noqa: S102  the user's own function, rewritten
+    exec(form.code, fn.__globals__, namespace)
     annotations: dict[str, Any] = {}
     builder.spans = form.spans
     function = namespace["__tile_make__"](builder, annotations, *(scope[n] for n in form.names))
@@ -194,7 +194,8 @@ def _unquoted(annotation: ast.expr) -> ast.expr:
 def _annotation_code(annotations: dict[str, ast.expr]) -> list[ast.stmt]:
     table = ast.Name("__tile_annotations__", ast.Load())
     return [
-        ast.Assign([ast.Subscript(table, ast.Constant(name), ast.Store())], value) for name, value in annotations.items()
+        ast.Assign([ast.Subscript(table, ast.Constant(name), ast.Store())], value)
+        for name, value in annotations.items()
     ]
 
 
@@ -226,7 +227,9 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     found: dict[str, None] = {}
 
     def visit(n: ast.AST) -> None:
-        if isinstance(n, (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        if isinstance(
+            n, (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        ):
             if isinstance(n, ast.FunctionDef):
                 found.setdefault(n.name)
             return
@@ -345,7 +348,9 @@ class _Rewriter(ast.NodeTransformer):
         if hint:
             pair = ast.Tuple([self.do("name", ast.Constant(name)), value], ast.Load())
             value = ast.Subscript(pair, ast.Constant(1), ast.Load())
-        new = self.do("assign", self.number(node), ast.Constant(name), value, ast.Name(name, ast.Load()), at=node)
+        new = self.do(
+            "assign", self.number(node), ast.Constant(name), value, ast.Name(name, ast.Load()), at=node
+        )
         return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], new), node)
 
     def assign_to(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
@@ -402,7 +407,9 @@ class _Rewriter(ast.NodeTransformer):
         names = assigned([*node.body, *node.orelse])
         chosen = ast.Name(test, ast.Load())
         out: list[ast.stmt] = [
-            ast.Assign([ast.Name(test, ast.Store())], self.do("test", self.number(node.test), self.visit(node.test)))
+            ast.Assign(
+                [ast.Name(test, ast.Store())], self.do("test", self.number(node.test), self.visit(node.test))
+            )
         ]
         if names:
             out.append(ast.Assign([ast.Name(saved, ast.Store())], self.values(names)))
@@ -414,7 +421,13 @@ class _Rewriter(ast.NodeTransformer):
         out.append(self.branch(chosen, True, other, ("otherwise", "end_if")))
         if names:
             dynamic = ast.Compare(chosen, [ast.Is()], [ast.Constant(None)])
-            arguments = (self.number(node), dynamic, self.texts(names), ast.Name(saved, ast.Load()), self.values(names))
+            arguments = (
+                self.number(node),
+                dynamic,
+                self.texts(names),
+                ast.Name(saved, ast.Load()),
+                self.values(names),
+            )
             out.append(self.into(names, self.do("leaving", *arguments)))
         return [ast.copy_location(s, node) for s in out]
 
@@ -426,7 +439,11 @@ class _Rewriter(ast.NodeTransformer):
         if node.orelse:
             raise KernelError("`for ... else` is not possible in a kernel", self.place(node))
         iterable = node.iter
-        if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and iterable.func.id == "range":
+        if (
+            isinstance(iterable, ast.Call)
+            and isinstance(iterable.func, ast.Name)
+            and iterable.func.id == "range"
+        ):
             arguments = [self.visit(a) for a in iterable.args]
             source: ast.expr = self.do("range", self.number(iterable), *arguments, at=iterable)
         else:
@@ -450,7 +467,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def manager(self, item: ast.withitem) -> ast.expr:
         k = self.number(item.context_expr)
-        return self.do("with_", k, self.visit(item.context_expr), self.targets(item.optional_vars), at=item.context_expr)
+        return self.do(
+            "with_", k, self.visit(item.context_expr), self.targets(item.optional_vars), at=item.context_expr
+        )
 
     @staticmethod
     def targets(node: ast.expr | None) -> ast.expr:
@@ -505,7 +524,10 @@ class _Rewriter(ast.NodeTransformer):
         """An index; a slice becomes a call of ``slice``, so that it can be passed on."""
         match node:
             case ast.Slice():
-                parts = [ast.Constant(None) if p is None else self.visit(p) for p in (node.lower, node.upper, node.step)]
+                parts = [
+                    ast.Constant(None) if p is None else self.visit(p)
+                    for p in (node.lower, node.upper, node.step)
+                ]
                 return ast.copy_location(self.do("slice", *parts), node)
             case ast.Tuple():
                 return ast.copy_location(ast.Tuple([self.index(e) for e in node.elts], ast.Load()), node)
@@ -531,7 +553,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         values = [ast.Lambda(_arguments(()), self.visit(v)) for v in node.values]
-        return self.do("logical", ast.Constant(OPERATOR[type(node.op)]), ast.Tuple(values, ast.Load()), at=node)
+        return self.do(
+            "logical", ast.Constant(OPERATOR[type(node.op)]), ast.Tuple(values, ast.Load()), at=node
+        )
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         operand = self.visit(node.operand)

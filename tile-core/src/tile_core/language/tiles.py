@@ -159,7 +159,9 @@ def element_or_region(buffer: Buffer, index: Any, span: Span | None) -> Any:
     """
     items = _full(buffer, index if isinstance(index, tuple) else (index,), span)
     if not any(isinstance(i, slice) for i in items):
-        indices = tuple(_index(i, d, buffer, n, span) for n, (i, d) in enumerate(zip(items, buffer.shape, strict=True)))
+        indices = tuple(
+            _index(i, d, buffer, n, span) for n, (i, d) in enumerate(zip(items, buffer.shape, strict=True))
+        )
         return Load(buffer, indices, span=span)
     start: list[Expr] = []
     extent: list[int | Expr] = []
@@ -183,7 +185,8 @@ def _full(buffer: Buffer, index: tuple[Any, ...], span: Span | None) -> tuple[An
     given = [i for i in index if i is not Ellipsis]
     if len(given) > buffer.ndim or len(index) - len(given) > 1:
         raise KernelError(
-            f"{buffer.name} has {buffer.ndim} dimensions {shape_text(buffer.shape)}, {len(given)} indices are given", span
+            f"{buffer.name} has {buffer.ndim} dimensions {shape_text(buffer.shape)}, {len(given)} indices are given",
+            span,
         )
     missing = (slice(None),) * (buffer.ndim - len(given))
     at = next((n for n, i in enumerate(index) if i is Ellipsis), len(index))
@@ -207,9 +210,15 @@ def _index(i: Any, size: int | Expr, buffer: Buffer, dimension: int, span: Span 
     return x
 
 
-def _slice(s: slice, size: int | Expr, buffer: Buffer, dimension: int, span: Span | None) -> tuple[Expr, int | Expr]:
+def _slice(
+    s: slice, size: int | Expr, buffer: Buffer, dimension: int, span: Span | None
+) -> tuple[Expr, int | Expr]:
     if s.step not in (None, 1):
-        raise KernelError(f"a slice of {buffer.name} has step {s.step}", span, help="slices step by 1; loop over the indices")
+        raise KernelError(
+            f"a slice of {buffer.name} has step {s.step}",
+            span,
+            help="slices step by 1; loop over the indices",
+        )
     low = _bound(s.start, 0, size)
     high = _bound(s.stop, size, size)
     count = difference(high, low)

@@ -41,8 +41,15 @@ class PrimFunc:
         """The tile program. Raises ``KernelError`` at the user's line."""
         return build(self)
 
+    def scope_values(self) -> dict[str, Any]:
+        """Values of the defining scope that the kernel's source names."""
+        return _needed(self.function, self.scope)
+
     def __call__(self, *_: Any, **__: Any) -> Any:
-        raise KernelError(f"{self.name} is a kernel, not yet compiled", help="return it from a @tile.jit function, or tile.compile it")
+        raise KernelError(
+            f"{self.name} is a kernel, not yet compiled",
+            help="return it from a @tile.jit function, or tile.compile it",
+        )
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -58,7 +65,9 @@ else:
         if not isinstance(function, FunctionType):
             raise KernelError(f"@T.prim_func marks a function, not {function!r}")
         frame: FrameType | None = sys._getframe(1)
-        return PrimFunc(function, {} if frame is None or frame.f_globals is frame.f_locals else frame.f_locals)
+        return PrimFunc(
+            function, {} if frame is None or frame.f_globals is frame.f_locals else frame.f_locals
+        )
 
 
 def build(kernel: PrimFunc) -> TileProgram:
@@ -82,7 +91,11 @@ def _needed(function: FunctionType, scope: Mapping[str, Any]) -> dict[str, Any]:
     used = {n.id for n in ast.walk(parsed(function.__code__).node) if isinstance(n, ast.Name)}
     texts = [n.value for n in ast.walk(parsed(function.__code__).node.args) if isinstance(n, ast.Constant)]
     for t in (t for t in texts if isinstance(t, str)):
-        used |= {n.id for n in ast.walk(ast.parse(t, mode="eval")) if isinstance(n, ast.Name)} if t.strip() else set()
+        used |= (
+            {n.id for n in ast.walk(ast.parse(t, mode="eval")) if isinstance(n, ast.Name)}
+            if t.strip()
+            else set()
+        )
     return {k: v for k, v in scope.items() if k in used}
 
 
@@ -112,7 +125,9 @@ def add_parameter(b: Builder, name: str, annotation: Any, span: Span | None) -> 
         case str() | type():
             var = Var(name, dtype(annotation), b.unique(name), span=span)
         case _:
-            raise KernelError(f"parameter {name} is annotated with {annotation!r}, which is no type of T", span)
+            raise KernelError(
+                f"parameter {name} is annotated with {annotation!r}, which is no type of T", span
+            )
     b.params.append(Param(name, var, span))
     return var
 
@@ -155,13 +170,18 @@ class EagerBuilder(Builder):
 
     def declare(self, name: str, annotation: Any, old: Any) -> Any:
         if not isinstance(old, Argument):
-            raise KernelError(f"{name} is declared as a tensor, but it is no parameter of the kernel", self.span())
+            raise KernelError(
+                f"{name} is declared as a tensor, but it is no parameter of the kernel", self.span()
+            )
         buffer = tensor_buffer(old.name, annotation, self.span())
         old.declared = Tile(buffer)
         if old.facts is not None:
             solve_dimensions(old.name, annotation.shape, old.facts.shape, self.solved, self.span())
             if old.facts.dtype != annotation.dtype:
-                raise KernelError(f"{old.name} is declared {annotation.dtype}, the argument is {old.facts.dtype}", self.span())
+                raise KernelError(
+                    f"{old.name} is declared {annotation.dtype}, the argument is {old.facts.dtype}",
+                    self.span(),
+                )
         self.declared[old.name] = old.declared
         if self.wanted and not self.known and self.wanted.keys() <= self.solved.keys():
             raise _Solved
@@ -187,7 +207,8 @@ class Argument:
 
     def as_expr(self) -> Expr:
         raise KernelError(
-            f"{self.name} is used before it is declared", help=f"declare it first: {self.name}: T.Tensor((M, N), dtype)"
+            f"{self.name} is used before it is declared",
+            help=f"declare it first: {self.name}: T.Tensor((M, N), dtype)",
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -212,7 +233,9 @@ def solve_dimensions(
                 raise KernelError(f"dimension {n} of {name} is {want}, the argument has {have}", span)
             continue
         form = linear(want)
-        rest = form.constant + sum(into[t.name] * f for t, f in form.terms if isinstance(t, Var) and t.name in into)
+        rest = form.constant + sum(
+            into[t.name] * f for t, f in form.terms if isinstance(t, Var) and t.name in into
+        )
         open_ = [(t, f) for t, f in form.terms if not (isinstance(t, Var) and t.name in into)]
         if len(open_) == 1 and isinstance(open_[0][0], Var):
             var, factor = open_[0]
@@ -220,7 +243,9 @@ def solve_dimensions(
                 raise KernelError(f"dimension {n} of {name} is {have}: no whole {var.name} gives that", span)
             into[var.name] = (have - rest) // factor
         elif not open_ and rest != have:
-            raise KernelError(f"dimension {n} of {name} is {have}, but the other arguments make it {rest}", span)
+            raise KernelError(
+                f"dimension {n} of {name} is {have}, but the other arguments make it {rest}", span
+            )
 
 
 def build_eager(
@@ -239,10 +264,15 @@ def build_eager(
 
 
 def _run_eager(
-    b: EagerBuilder, function: FunctionType, tensors: Mapping[str, TensorFacts | None], static: Mapping[str, Any]
+    b: EagerBuilder,
+    function: FunctionType,
+    tensors: Mapping[str, TensorFacts | None],
+    static: Mapping[str, Any],
 ) -> TileProgram:
     call, annotations, form = instantiate(function, b)
-    names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    names = function.__code__.co_varnames[
+        : function.__code__.co_argcount + function.__code__.co_kwonlyargcount
+    ]
     values: dict[str, Any] = {}
     arguments: dict[str, Argument] = {}
     for name in names:
@@ -265,12 +295,20 @@ def _run_eager(
     outputs = b.returned if b.returned is not None else []
     if len(outputs) != len(b.outputs):
         lost = [o.name for o in b.outputs if o not in outputs]
-        raise KernelError(f"the output {lost[0]} is never returned", form.function, help=f"end with `return {lost[0]}`")
-    params = [Param(n, a.declared.buffer, a.declared.buffer.span) for n, a in arguments.items() if a.declared]
+        raise KernelError(
+            f"the output {lost[0]} is never returned", form.function, help=f"end with `return {lost[0]}`"
+        )
+    params = [
+        Param(n, a.declared.buffer, a.declared.buffer.span)
+        for n, a in arguments.items()
+        if a.declared is not None
+    ]
     params += [Param(o.name, o, o.span) for o in outputs]
     first = len(arguments)
     numbers = tuple(range(first, first + len(outputs)))
-    program = TileProgram(function.__name__, tuple(params), tuple(b.scopes[0].body), numbers, span=form.function)
+    program = TileProgram(
+        function.__name__, tuple(params), tuple(b.scopes[0].body), numbers, span=form.function
+    )
     verify(program)
     return program
 
@@ -293,7 +331,9 @@ def located(file: str) -> Iterator[None]:
             raise
         known = [n for n in dir(error.obj) if not n.startswith("_")]
         what = getattr(error.obj, "__name__", type(error.obj).__name__.lower())
-        raise KernelError(f"{what} has no {error.name!r}", span, help=did_you_mean(error.name, known)) from None
+        raise KernelError(
+            f"{what} has no {error.name!r}", span, help=did_you_mean(error.name, known)
+        ) from None
 
 
 def _frames(trace: TracebackType | None, file: str) -> list[TracebackType]:
@@ -325,7 +365,14 @@ def span_of(trace: TracebackType | None, file: str) -> Span | None:
         found = list(positions())[at.tb_lasti // 2]
         if None not in found:
             line, end_line, column, end_column = found
-            return Span(file, line, _column(file, line, column), end_line, _column(file, end_line, end_column), code.co_name)
+            return Span(
+                file,
+                line,
+                _column(file, line, column),
+                end_line,
+                _column(file, end_line, end_column),
+                code.co_name,
+            )
     import linecache
 
     text = linecache.getline(file, line)

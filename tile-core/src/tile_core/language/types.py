@@ -30,7 +30,9 @@ class Tensor:
             raise KernelError(f"{len(self.strides)} strides for {len(self.shape)} dimensions")
 
     def __class_getitem__(cls, item: Any) -> Tensor:
-        shape, type = item if isinstance(item, tuple) and len(item) == 2 and _is_shape(item[0]) else (item, "float32")
+        shape, type = (
+            item if isinstance(item, tuple) and len(item) == 2 and _is_shape(item[0]) else (item, "float32")
+        )
         return cls(shape, type)
 
     def __getitem__(self, index: Any) -> Any:
@@ -46,7 +48,7 @@ class Tensor:
 Buffer = Tensor
 
 
-def StridedTensor(shape: Any, strides: Any, dtype: Any = "float32") -> Tensor:  # noqa: N802  a type, as T.Tensor is
+def StridedTensor(shape: Any, strides: Any, dtype: Any = "float32") -> Tensor:
     """A tensor whose strides (in elements, ints or symbolic) are given; it need not be contiguous."""
     return Tensor(shape, dtype, strides)
 
@@ -104,5 +106,3 @@ def _dims(shape: Any) -> tuple[Any, ...]:
 
 def _type(value: Any) -> DType:
     return dtype(value)
-
-

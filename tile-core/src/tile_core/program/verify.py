@@ -19,7 +19,12 @@ def verify(program: TileProgram) -> None:
     """
     scope = {p.value for p in program.params if isinstance(p.value, Var)}
     for buffer in program.tensors:
-        scope |= {v for d in (*buffer.shape, *(buffer.strides or ())) if not isinstance(d, int) for v in variables(d)}
+        scope |= {
+            v
+            for d in (*buffer.shape, *(buffer.strides or ()))
+            if not isinstance(d, int)
+            for v in variables(d)
+        }
     _scoped(program.body, scope)
     _initialised(program)
 
