@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...expr import Binary, Buffer, Call, Expr, Select, Space, const, loads, walk
-from ...layout.algebra import mismatch
+from ...layout.algebra import mismatch, project
 from ...layout.convert import Conversion, Kind, convert
 from ...layout.layout import Axis, Iter, Layout, grouped
 from ...program import Atomic, For, Parallel, Stmt, Store
@@ -160,6 +160,15 @@ def extended(op: Elementwise, partition: Layout) -> Layout:
     return replace(
         partition, shape=op.extents, box=partition.box + serial, iters=outer + tuple(reversed(inner))
     )
+
+
+def leading(op: Elementwise, loop: Layout) -> Layout:
+    """A partition without the serial loops: which thread runs which iteration of the parallel ones."""
+    if not op.serial:
+        return loop
+    out = project(loop, range(len(op.extents) - op.serial))
+    assert out is not None
+    return out
 
 
 def settled(op: Elementwise, known: Known, found: list[tuple[Access, Layout]]) -> bool:
