@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from math import gcd, prod
 
 from ..expr import Space
@@ -86,8 +87,14 @@ def price(
     return _total(meter, known, bits, info)
 
 
+@lru_cache(maxsize=4096)
+def words(layout: Layout, bits: int) -> int:
+    """32-bit registers that a fragment takes in each thread."""
+    return -(-layout.cosize(Axis.REGISTER) * bits // 32)
+
+
 def _total(meter: Meter, known: Mapping[str, Layout], bits: Mapping[str, int], info: TargetInfo) -> Cost:
-    registers = sum(-(-layout.cosize(Axis.REGISTER) * bits[name] // 32) for name, layout in known.items())
+    registers = sum(words(layout, bits[name]) for name, layout in known.items())
     shared, issue, traffic = meter.shared / LINE, meter.issue / ISSUE, meter.memory / SECTOR
     over = max(0, registers - info.registers)
     time = max(meter.tensor, shared, issue, traffic) + meter.latency + OVER * over
@@ -123,7 +130,7 @@ def _multiply(meter: Meter, op: Multiply, choice: GemmChoice, subgroup: int) -> 
 
 def _elementwise(meter: Meter, op: Elementwise, loop: Layout, threads: int, warps: int) -> None:
     slots = loop.cosize(Axis.REGISTER)
-    if any(a.tile.space is Space.FRAGMENT for a in op.accesses):
+    if op.fragments:
         meter.add(issue=slots * op.work * warps)
     for access in op.accesses:
         if access.tile.space is not Space.FRAGMENT:

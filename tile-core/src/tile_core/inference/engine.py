@@ -31,8 +31,6 @@ from .model import (
     Reduction,
     Solution,
     Tile,
-    fragments,
-    touched,
 )
 from .rules import gemm, parallel, reduce, scan
 from .shared import shared_layouts
@@ -83,13 +81,14 @@ class Engine:
     users: dict[str, list[Op]]
     bits: dict[str, int]
     prices: Prices = field(default_factory=dict[tuple[str, Layout], Meter])
+    alone: dict[str, Layout] = field(default_factory=dict[str, Layout])
     moved: Moved = field(default_factory=dict[tuple["str | Layout", ...], list[Change]])
 
     @staticmethod
     def of(problem: Problem, info: TargetInfo) -> Engine:
         users: dict[str, list[Op]] = {}
         for op in problem.ops:
-            for tile in touched(op):
+            for tile in op.tiles:
                 users.setdefault(tile.name, []).append(op)
         return Engine(problem, info, users, {name: t.bits for name, t in problem.tiles().items()})
 
@@ -141,7 +140,7 @@ class Engine:
     def _orphans(self, state: State) -> None:
         """Fragments that no op covers (read in part, or through an opaque index only) get a plain partition."""
         for op in self.problem.ops:
-            for tile in fragments(op):
+            for tile in op.fragments:
                 if tile.name not in state.known:
                     state.set(tile.name, partitions(tile.shape, self.problem.threads)[0], op.name)
 
@@ -176,7 +175,7 @@ class Engine:
         found = list(dict.fromkeys(found))
         if len(found) == 1:
             return found[0]
-        accesses = tuple(a for a in parallel.fragment_accesses(op) if a.tile.name in state.known)
+        accesses = tuple(a for a in op.held if a.tile.name in state.known)
         part = replace(op, accesses=accesses)
 
         def moved(loop: Layout) -> int:
@@ -188,16 +187,19 @@ class Engine:
     def _open(self, state: State) -> Op | None:
         """The largest op that still lacks a layout; ops without fragments come last."""
         left = [op for op in self.problem.ops if self._lacks(op, state)]
-        return max(left, key=lambda op: (any(True for _ in fragments(op)), _size(op)), default=None)
+        return max(left, key=lambda op: (bool(op.fragments), _size(op)), default=None)
 
     def _lacks(self, op: Op, state: State) -> bool:
         return op.name not in state.loops if isinstance(op, Elementwise) else self._unknown(op, state)
 
     def _unknown(self, op: Op, state: State) -> bool:
-        return any(t.name not in state.known for t in fragments(op))
+        return any(t.name not in state.known for t in op.fragments)
 
     def _free(self, state: State, op: Op, gemms: Gemms) -> State:
         """Try a few layouts for an op that nothing pins, each with all that follows from it; keep the cheapest."""
+        if isinstance(op, Elementwise) and not op.fragments:
+            state.loops[op.name] = self._alone(op)
+            return state
         best: tuple[tuple[float, float, int], State] | None = None
         roots = self._roots(op, state)
         for layout in roots:
@@ -216,6 +218,16 @@ class Engine:
                 best = (cost, trial)
         assert best is not None
         return best[1]
+
+    def _alone(self, op: Elementwise) -> Layout:
+        """The cheapest partition of a loop without fragments: no other op depends on it."""
+        if op.name not in self.alone:
+
+            def cost(layout: Layout) -> tuple[float, float, int]:
+                return self._price((op,), State(loops={op.name: layout}), {}, ()).key
+
+            self.alone[op.name] = min(self._roots(op, State()), key=cost)
+        return self.alone[op.name]
 
     def _roots(self, op: Op, state: State) -> list[Layout]:
         threads, subgroup = self.problem.threads, self.info.subgroup
@@ -242,7 +254,7 @@ class Engine:
 
     def _cost(self, state: State, ops: Sequence[Op], gemms: Gemms) -> tuple[Cost, tuple[Change, ...]]:
         changes = tuple(c for op in ops for c in self._changes(op, state, gemms))
-        used = {t.name for op in ops for t in fragments(op)}
+        used = {t.name for op in ops for t in op.fragments}
         known = {k: v for k, v in state.known.items() if k in used}
         return self._price(ops, State(known, {}, state.loops), gemms, changes), changes
 
@@ -254,7 +266,7 @@ class Engine:
         match op:
             case Elementwise():
                 loop = state.loops[op.name]
-                key = (op.name, loop, *(state.known[t.name] for t in fragments(op)))
+                key = (op.name, loop, *(state.known[t.name] for t in op.fragments))
                 if key not in self.moved:
                     self.moved[key] = parallel.changes(
                         op, loop, state.known, state.writer, self.info.subgroup
@@ -301,4 +313,4 @@ def _disagreement(choices: Sequence[GemmChoice]) -> tuple[int, int]:
 
 
 def _size(op: Op) -> int:
-    return prod(op.extents) if isinstance(op, Elementwise) else max(prod(t.shape) for t in touched(op))
+    return prod(op.extents) if isinstance(op, Elementwise) else max(prod(t.shape) for t in op.tiles)

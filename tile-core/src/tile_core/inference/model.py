@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ..expr import Space
 from ..layout.convert import Conversion, Kind
@@ -65,7 +65,7 @@ class Access:
         return any(i.opaque for i in self.index)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Elementwise:
     """A loop nest over elements: a ``Parallel`` loop, a copy, a fill. ``work``: instructions per element.
 
@@ -81,8 +81,21 @@ class Elementwise:
     bulk: bool = False
     everywhere: bool = False
 
+    @cached_property
+    def tiles(self) -> tuple[Tile, ...]:
+        return tuple(a.tile for a in self.accesses)
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def held(self) -> tuple[Access, ...]:
+        """Accesses of fragments."""
+        return tuple(a for a in self.accesses if a.tile.space is Space.FRAGMENT)
+
+    @cached_property
+    def fragments(self) -> tuple[Tile, ...]:
+        return tuple(a.tile for a in self.held)
+
+
+@dataclass(frozen=True)
 class Reduction:
     """``result = reduce(source)`` along ``dim``. ``kept``: the result has extent 1 there."""
 
@@ -92,8 +105,16 @@ class Reduction:
     dim: int
     kept: bool = False
 
+    @cached_property
+    def tiles(self) -> tuple[Tile, ...]:
+        return self.source, self.result
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def fragments(self) -> tuple[Tile, ...]:
+        return tuple(t for t in self.tiles if t.space is Space.FRAGMENT)
+
+
+@dataclass(frozen=True)
 class Prefix:
     """``result = scan(source)`` along ``dim``; both have one shape."""
 
@@ -102,8 +123,16 @@ class Prefix:
     result: Tile
     dim: int
 
+    @cached_property
+    def tiles(self) -> tuple[Tile, ...]:
+        return self.source, self.result
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def fragments(self) -> tuple[Tile, ...]:
+        return tuple(t for t in self.tiles if t.space is Space.FRAGMENT)
+
+
+@dataclass(frozen=True)
 class Multiply:
     """``c[M, N] += a[M, K] b[K, N]``; the flags say that an operand is stored the other way round.
 
@@ -120,6 +149,14 @@ class Multiply:
     types: tuple[str, str, str] = ("float16", "float16", "float32")
     policy: str = "square"
     exact: bool = False
+
+    @cached_property
+    def tiles(self) -> tuple[Tile, ...]:
+        return self.a, self.b, self.c
+
+    @cached_property
+    def fragments(self) -> tuple[Tile, ...]:
+        return tuple(t for t in self.tiles if t.space is Space.FRAGMENT)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -148,23 +185,7 @@ class Problem:
 
     def tiles(self) -> dict[str, Tile]:
         """All tiles by name."""
-        return {t.name: t for op in self.ops for t in touched(op)}
-
-
-def touched(op: Op) -> tuple[Tile, ...]:
-    """Tiles that an op reads or writes."""
-    match op:
-        case Elementwise():
-            return tuple(a.tile for a in op.accesses)
-        case Reduction() | Prefix():
-            return (op.source, op.result)
-        case Multiply():
-            return (op.a, op.b, op.c)
-
-
-def fragments(op: Op) -> Iterator[Tile]:
-    """Tiles of an op that are spread over registers."""
-    return (t for t in touched(op) if t.space is Space.FRAGMENT)
+        return {t.name: t for op in self.ops for t in op.tiles}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..layout.panels import CHUNK_BITS, core_matrices, row_major
 from ..layout.swizzle import Choice, choose, legal_spans
 from .cost import memory_map
 from .maps import Index
-from .model import Access, Elementwise, Multiply, Solution, Tile, fragments
+from .model import Access, Elementwise, Multiply, Solution, Tile
 from .rules.gemm import needs
 
 WIDTHS = (8, 16, 32, 64, 128)  # bits of elements that swizzles are made for
@@ -133,7 +133,7 @@ def _demands(tile: Tile, flat: Flat, solution: Solution) -> tuple[tuple[Demand, 
     for op in solution.problem.ops:
         match op:
             case Elementwise() if any(a.tile == tile for a in op.accesses):
-                if op.bulk and solution.info.panel_spans and not any(True for _ in fragments(op)):
+                if op.bulk and solution.info.panel_spans and not op.fragments:
                     bulk = max(bulk, PREFERRED)
                     continue
                 found += _of_loop(op, tile, flat, solution.loops[op.name])
@@ -153,7 +153,7 @@ def _is(part: Tile, tile: Tile, solution: Solution) -> bool:
 
 
 def _of_loop(op: Elementwise, tile: Tile, flat: Flat, loop: Layout) -> Iterator[Demand]:
-    matrix = any(True for _ in fragments(op))
+    matrix = bool(op.fragments)
     for a in op.accesses:
         if a.tile == tile and not a.opaque:
             yield Demand(

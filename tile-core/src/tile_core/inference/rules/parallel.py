@@ -75,10 +75,10 @@ def widened(op: Elementwise) -> tuple[Elementwise, dict[int, tuple[int, int]]]:
     loop variable indexes agrees on the shift and the extent.
     """
     windows: dict[int, tuple[int, int]] = {}
-    if not any(i.constant for a in fragment_accesses(op) for i in a.index):
+    if not any(i.constant for a in op.held for i in a.index):
         return op, windows
     for loop, extent in enumerate(op.extents):
-        mine = fragment_accesses(op)
+        mine = op.held
         uses = [
             (i.constant, size)
             for a in mine
@@ -112,10 +112,6 @@ def _over(op: Elementwise, loop: int, shift: int, size: int) -> Elementwise:
     return replace(op, extents=extents, accesses=tuple(accesses))
 
 
-def fragment_accesses(op: Elementwise) -> list[Access]:
-    return [a for a in op.accesses if a.tile.space is Space.FRAGMENT]
-
-
 def depth(access: Access) -> int:
     """Iterations that an access tells apart."""
     out = 1
@@ -128,7 +124,7 @@ def depth(access: Access) -> int:
 def loop_from(op: Elementwise, known: Known) -> list[tuple[Access, Layout]]:
     """Partitions that laid-out fragments suggest: deepest access first, written before read, few copies first."""
     out: list[tuple[Access, Layout]] = []
-    for access in fragment_accesses(op):
+    for access in op.held:
         layout = known.get(access.tile.name)
         if layout is None or access.opaque:
             continue
@@ -173,14 +169,14 @@ def leading(op: Elementwise, loop: Layout) -> Layout:
 
 def settled(op: Elementwise, known: Known, found: list[tuple[Access, Layout]]) -> bool:
     """No fragment still without layout tells more iterations apart than the best known one."""
-    unknown = [a for a in fragment_accesses(op) if a.tile.name not in known and not a.opaque]
+    unknown = [a for a in op.held if a.tile.name not in known and not a.opaque]
     return bool(found) and all(depth(a) <= depth(found[0][0]) for a in unknown)
 
 
 def new_layouts(op: Elementwise, loop: Layout, known: Known) -> dict[str, Layout]:
     """Layouts that fragments get from the loop that touches them."""
     out: dict[str, Layout] = {}
-    for access in fragment_accesses(op):
+    for access in op.held:
         if access.tile.name not in known and access.tile.name not in out:
             layout = pushed(loop, access.index, access.tile.shape)
             if layout is not None:
@@ -193,7 +189,7 @@ def changes(
 ) -> list[Change]:
     """Accesses whose element is not where the iteration runs. Always solvable: the last resort is shared memory."""
     out: list[Change] = []
-    for access in fragment_accesses(op):
+    for access in op.held:
         layout = known[access.tile.name]
         reason = _why_apart(access, layout, loop, op)
         if reason is None:
