@@ -168,6 +168,27 @@ def reciprocal(b: Function, x: Value) -> Value:
     return 1.0 / x
 
 
+def remainder(b: Function, x: Value, y: Value) -> Value:
+    return b.emit(x.type, f"frem {x.type} {x.text}, {y.text}")
+
+
+def floor_remainder(b: Function, x: Value, y: Value) -> Value:
+    """Python's ``%``: the sign of the divisor."""
+    r = remainder(b, x, y)
+    moved = (r.compare("olt", 0.0) ^ y.compare("olt", 0.0)) & r.compare("one", 0.0)
+    return moved.select(r + y, r)
+
+
+def floor_division(b: Function, x: Value, y: Value) -> Value:
+    """The integral quotient that belongs to ``floor_remainder``; infinity or NaN for a zero divisor, as ``/``."""
+    exact = b.intrinsic("roundeven", (x - floor_remainder(b, x, y)) / y)
+    return y.compare("oeq", 0.0).select(x / y, exact)
+
+
+def truncated_division(b: Function, x: Value, y: Value) -> Value:
+    return b.intrinsic("trunc", x / y)
+
+
 def _direct(intrinsic: str) -> Callable[..., Value]:
     return lambda b, *x: b.intrinsic(intrinsic, *x)
 
@@ -214,6 +235,12 @@ ANY_FLOAT: dict[str, Body] = {
     "fma": _direct("fma"),
     "min": _quiet("minnum"),
     "max": _quiet("maxnum"),
+    "minimum": _direct("minimum"),
+    "maximum": _direct("maximum"),
+    "floordiv": floor_division,
+    "floormod": floor_remainder,
+    "truncdiv": truncated_division,
+    "truncmod": remainder,
 }
 
 
@@ -245,7 +272,9 @@ def _with_flag(intrinsic: str) -> Body:
 
 INTEGERS: dict[str, Body] = {"popcount": popcount, "clz": _with_flag("ctlz"), "abs": _with_flag("abs")}
 
-ARITY = {"pow": 2, "min": 2, "max": 2, "fma": 3}
+ARITY = {"fma": 3} | dict.fromkeys(
+    ("pow", "min", "max", "minimum", "maximum", "floordiv", "floormod", "truncdiv", "truncmod"), 2
+)
 LLVM_TYPES = {"float32": "float", "float64": "double"}
 
 
