@@ -63,7 +63,7 @@ def chosen(known, *args, **kwargs):
 
 
 def test_order():
-    known = registry(backend("one", here=("b",)), backend("two"))
+    known = registry(backend("one", here=("b",), **GREEN), backend("two"))
     assert chosen(known, "two:b") == "two:b"
     assert chosen(known) == "one:b"
     with settings.scope(target="two"):
@@ -105,6 +105,12 @@ def test_two_kinds_of_device_and_no_tensors():
     assert chosen(known) == "cpu:host"
 
 
+def test_a_backend_without_tensors_is_never_a_surprise():
+    known = registry(backend("odd", here=("a",)))
+    assert chosen(known) == "cpu:host"
+    assert chosen(known, "odd") == "odd:a"
+
+
 def test_nothing_for_these_tensors():
     with pytest.raises(BackendNotFound, match="no backend here takes tensors on torch device xpu:0"):
         choose(tensors=TensorDevice(("xpu", False)), backends=registry())
@@ -125,7 +131,7 @@ def test_a_sick_backend_that_nobody_asked_for_does_no_harm():
     def sick(self):
         raise OSError
 
-    assert chosen(registry(backend("sick", devices=sick))) == "cpu:host"
+    assert chosen(registry(backend("sick", devices=sick, **RED))) == "cpu:host"
 
 
 @pytest.mark.parametrize(

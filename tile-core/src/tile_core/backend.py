@@ -183,6 +183,7 @@ class Backend(ABC):
     name: ClassVar[str]
     api: ClassVar[ApiVersion]  # a literal: the version of this interface that the backend was written for
     # Which tensors are on its devices: torch's device type and whether that torch is a HIP build, and DLPack's DLDeviceType.
+    # A backend that declares neither is used only where it is named.
     torch_devices: ClassVar[tuple[tuple[str, bool], ...]] = ()
     dlpack_devices: ClassVar[tuple[int, ...]] = ()
     # Among backends for the same tensors the highest preference is chosen when a call names no target.
@@ -296,8 +297,8 @@ def read_tested_devices(package: str) -> tuple[TestedDevice, ...]:
 
 def read_toml(text: str) -> dict[str, Any]:
     """A TOML document as Python values."""
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(text)
+    import importlib
+    import sys
+
+    parser = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    return parser.loads(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -68,7 +68,7 @@ class Registry:
 
     # What a hook calls.
 
-    def add(self, backend: Backend) -> None:
+    def add(self, backend: object) -> None:
         """Take ``backend``. Raises ``BackendIncompatible``, ``BackendConflict`` or ``BackendLoadFailed``."""
         if not isinstance(backend, Backend):
             raise BackendLoadFailed(
@@ -186,7 +186,7 @@ class Registry:
             self._plugins.check_pending()
 
     @contextmanager
-    def _all_or_nothing(self, key: str, who: str) -> Iterator[str]:
+    def _all_or_nothing(self, key: str, who: str) -> Generator[str, None, None]:
         """Undo what a plugin that fails half way has done, and say whose it is."""
         before = dict(self._backends)
         try:

@@ -5,9 +5,9 @@ Argument > ``with target(...)`` > ``TILE_TARGET`` > the tensors' device > the on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from . import settings
 from .backend import Backend
@@ -18,7 +18,8 @@ from .target import Device, Target
 EMBEDDED = "cpu"
 
 
-class TensorDevice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TensorDevice:
     """Where a tensor lives, in the words of its library. Either may be missing.
 
     ``torch``: torch's device type and whether this torch is a HIP build. ``dlpack``: the DLDeviceType. ``index``: which one.
@@ -35,7 +36,7 @@ class TensorDevice(NamedTuple):
 
 
 @contextmanager
-def target(text: str | Target) -> Iterator[Target]:
+def target(text: str | Target) -> Generator[Target, None, None]:
     """Compile for another target inside a ``with`` block. Raises ``KernelError`` if the text is no target."""
     chosen = text if isinstance(text, Target) else Target.parse(text)
     with settings.scope(target=str(chosen)):
@@ -95,8 +96,12 @@ def holding(tensors: TensorDevice, known: Registry) -> Backend:
 
 
 def _only_with_device(known: Registry) -> Backend | None:
-    """The one backend, embedded ones aside, that has a device; of several for the same tensors the preferred one."""
-    live = [b for b in known.usable() if not known.embedded(b.name) and _has_device(b)]
+    """The one backend that has a device; of several for the same tensors the preferred one.
+
+    Embedded backends, and those that declare no tensors of their own, are chosen by name alone.
+    """
+    declared = [b for b in known.usable() if (b.torch_devices or b.dlpack_devices) and not known.embedded(b.name)]
+    live = [b for b in declared if _has_device(b)]
     chosen = {best.name: best for b in live for best in [_preferred([o for o in live if _rivals(b, o)])]}
     return next(iter(chosen.values())) if len(chosen) == 1 else None
 

@@ -17,8 +17,8 @@ import tile_core.language as T
 class Case:
     """One kernel with its types and extents. ``make`` gives the kernel; ``dims`` are values of symbolic dimensions.
 
-    ``scalars``: values of scalar parameters. ``rtol`` and ``atol``: how far a backend's rounding may lie from the interpreter's.
-    ``matrix``: types of a matrix product in it. ``low``, ``high``: range of random integers.
+    ``dtypes``: every type it computes with. ``scalars``: values of scalar parameters. ``rtol`` and ``atol``: how far a
+    backend's rounding may lie from the interpreter's. ``low``, ``high``: range of random integers.
     """
 
     name: str
@@ -319,107 +319,82 @@ def _case(
     )
 
 
-def _cases() -> tuple[Case, ...]:
+def _copies() -> list[Case]:
+    """Every pair of floating types, and extents that no block divides."""
+    even = [
+        _case(f"copy-{a}-{b}-even", copied, 64, 64, 32, 32, a, b, types=(a, b))
+        for a in FLOATS
+        for b in FLOATS
+    ]
+    return even + [
+        _case(f"copy-{t}-ragged", copied, 45, 33, 16, 16, t, t, types=(t,)) for t in (*FLOATS, "int8")
+    ]
+
+
+def _elementwise() -> list[Case]:
+    more = {"scalars": {"alpha": 1.5}}
     out = [
-        *(
-            _case(f"copy-{a}-{b}-even", copied, 64, 64, 32, 32, a, b, types=(a, b))
-            for a in FLOATS
-            for b in FLOATS
-        ),
-        *(_case(f"copy-{a}-ragged", copied, 45, 33, 16, 16, a, a, types=(a,)) for a in (*FLOATS, "int8")),
-        *(
-            _case(
-                f"elementwise-{t}-{n}", elementwise, 3, n, 64, t, types=(t, "float32"), scalars={"alpha": 1.5}
-            )
-            for t in FLOATS
-            for n in (64, 100, 1)
-        ),
-        _case("math-float32", math, 100, 64, "float32", types=("float32",), sums=4),
-        _case("integers", integers, 100, 64, types=("int32",), low=-100, high=100),
-        *(
-            _case(
-                f"gemm-{t}-even",
-                gemm,
-                64,
-                64,
-                64,
-                (32, 32, 32),
-                (t, "float32", "float32"),
-                types=(t, "float32"),
-                sums=64,
-            )
-            for t in FLOATS
-        ),
-        *(
-            _case(
-                f"gemm-{t}-ragged",
-                gemm,
-                65,
-                47,
-                33,
-                (32, 32, 16),
-                (t, "float32", t),
-                types=(t, "float32"),
-                sums=33,
-            )
-            for t in FLOATS
-        ),
-        _case(
-            "gemm-int8", gemm, 64, 64, 64, (32, 32, 32), ("int8", "int32", "int32"), types=("int8", "int32")
-        ),
-        *(
-            _case(
-                f"gemm-float16-{'t' if a else 'n'}{'t' if b else 'n'}",
-                gemm,
-                64,
-                64,
-                48,
-                (32, 32, 16),
-                ("float16", "float32", "float16"),
-                types=("float16", "float32"),
-                sums=48,
-                keywords={"transpose_a": a, "transpose_b": b},
-            )
-            for a in (False, True)
-            for b in (False, True)
-        ),
-        _case(
-            "gemm-float16-one-k-step",
-            gemm,
-            32,
-            32,
-            16,
-            (32, 32, 16),
-            ("float16", "float32", "float32"),
-            types=("float16", "float32"),
-            sums=16,
-            keywords={"stages": 4},
-        ),
-        *(
-            _case(f"{k}-rows-float32", reduced, 37, 64, 16, k, "float32", types=("float32",), sums=64)
-            for k in ("sum", "max", "absmax")
-        ),
+        _case(f"elementwise-{t}-{n}", elementwise, 3, n, 64, t, types=(t, "float32"), **more)
+        for t in FLOATS
+        for n in (64, 100, 1)
+    ]
+    out.append(_case("math-float32", math, 100, 64, "float32", types=("float32",), sums=4))
+    out.append(_case("integers", integers, 100, 64, types=("int32",), low=-100, high=100))
+    return out
+
+
+def _gemms() -> list[Case]:
+    even, ragged = (64, 64, 64, (32, 32, 32)), (65, 47, 33, (32, 32, 16))
+    out = [
+        _case("gemm-int8", gemm, *even, ("int8", "int32", "int32"), types=("int8", "int32")),
+        _gemm("gemm-float16-one-k-step", (32, 32, 16, (32, 32, 16)), "float16", "float32", stages=4),
+    ]
+    for t in FLOATS:
+        out += [_gemm(f"gemm-{t}-even", even, t, "float32"), _gemm(f"gemm-{t}-ragged", ragged, t, t)]
+    for a in (False, True):
+        for b in (False, True):
+            name = f"gemm-float16-{'nt'[a]}{'nt'[b]}"
+            extents = (64, 64, 48, (32, 32, 16))
+            out.append(_gemm(name, extents, "float16", "float16", transpose_a=a, transpose_b=b))
+    return out
+
+
+def _gemm(name: str, extents: tuple[Any, ...], operand: str, result: str, **keywords: Any) -> Case:
+    types = (operand, "float32", result)
+    return _case(name, gemm, *extents, types, types=(operand, "float32"), sums=extents[2], keywords=keywords)
+
+
+def _rows() -> list[Case]:
+    """Reductions, scans and what is built of them."""
+    out = [
+        _case(f"{kind}-rows-float32", reduced, 37, 64, 16, kind, "float32", types=("float32",), sums=64)
+        for kind in ("sum", "max", "absmax")
+    ]
+    out.append(
         _case(
             "sum-rows-float16", reduced, 32, 48, 16, "sum", "float16", types=("float16", "float32"), sums=48
-        ),
-        *(_case(f"softmax-{t}", softmax, 20, 64, 16, t, types=(t, "float32")) for t in FLOATS),
-        *(
-            _case(f"attention-{t}-{seq}", attention, seq, 32, 32, t, types=(t, "float32"), sums=seq)
-            for t in HALVES
-            for seq in (64, 75)
-        ),
-        *(_case(f"transpose-{n}", transposed, n, 33, 16, "float32", types=("float32",)) for n in (32, 50)),
-        _case("prefix-sum", scanned, 3, 128, "float32", types=("float32",), sums=128),
-        _case("histogram", histogram, 1000, 7, 128, types=("int32",), low=0, high=100),
-        *(
-            _case(f"dynamic-{m}x{n}", dynamic, 16, "float32", types=("float32",), dims={"m": m, "n": n})
-            for m, n in ((32, 32), (33, 17), (0, 5))
-        ),
-    ]
-    return tuple(out)
+        )
+    )
+    out += [_case(f"softmax-{t}", softmax, 20, 64, 16, t, types=(t, "float32")) for t in FLOATS]
+    for t in HALVES:
+        for seq in (64, 75):
+            out.append(
+                _case(f"attention-{t}-{seq}", attention, seq, 32, 32, t, types=(t, "float32"), sums=seq)
+            )
+    out.append(_case("prefix-sum", scanned, 3, 128, "float32", types=("float32",), sums=128))
+    return out
 
 
-CASES = _cases()
+def _others() -> list[Case]:
+    out = [_case(f"transpose-{n}", transposed, n, 33, 16, "float32", types=("float32",)) for n in (32, 50)]
+    out.append(_case("histogram", histogram, 1000, 7, 128, types=("int32",), low=0, high=100))
+    for m, n in ((32, 32), (33, 17), (0, 5)):
+        dims = {"m": m, "n": n}
+        out.append(_case(f"dynamic-{m}x{n}", dynamic, 16, "float32", types=("float32",), dims=dims))
+    return out
+
+
+CASES = (*_copies(), *_elementwise(), *_gemms(), *_rows(), *_others())
 BY_NAME = {case.name: case for case in CASES}
 # what is emitted and compiled for every architecture: one of each kind
 SMALL = tuple(

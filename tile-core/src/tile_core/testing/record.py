@@ -38,7 +38,7 @@ class Recorder:
         self.by_device: dict[tuple[str, str], Tally] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        told = dict(report.user_properties)
+        told = {str(name): str(value) for name, value in report.user_properties}
         if "tile_device" not in told or (report.when != "call" and report.passed):
             return
         tally = self.by_device.setdefault((told["tile_backend"], told["tile_device"]), Tally())
