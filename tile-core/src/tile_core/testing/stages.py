@@ -12,7 +12,7 @@ from ..backend import Artifact, Backend, LaunchSpec, Source
 from ..errors import Unsupported
 from ..inference.plan import TilePlan
 from ..program import TileProgram
-from ..target import Device, TargetInfo
+from ..hardware import Device, TargetInfo
 from .kernels import Case
 
 R = TypeVar("R")

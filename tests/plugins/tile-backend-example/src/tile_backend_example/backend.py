@@ -17,7 +17,7 @@ from tile_core.backend import (
     Source,
 )
 from tile_core.inference.plan import TilePlan
-from tile_core.target import Device, Engine, MemorySpace, Target, TargetInfo, Token
+from tile_core.hardware import Device, Engine, MemorySpace, Target, TargetInfo, Token
 
 from .text import launch_text, literal
 
