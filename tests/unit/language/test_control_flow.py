@@ -269,7 +269,9 @@ def test_serial_unroll_vectorized_grid() -> None:
     assert out(kernel) == [4, 4, 4, 4, 2, 2, 2, 2]
 
 
-@pytest.mark.parametrize(("domain", "blocks", "group"), [((4, 3), 5, 2), ((7, 5), 4, 8), ((3, 3), 16, 2), ((5, 2), 3, 3)])
+@pytest.mark.parametrize(
+    ("domain", "blocks", "group"), [((4, 3), 5, 2), ((7, 5), 4, 8), ((3, 3), 16, 2), ((5, 2), 3, 3)]
+)
 def test_persistent_visits_every_tile_once(domain: tuple[int, int], blocks: int, group: int) -> None:
     @T.prim_func
     def kernel(C: T.Tensor(domain)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from ..backend import LaunchSpec, Source
+from ..hardware import TargetInfo
 from ..inference.plan import TilePlan
 from ..span import Span
-from ..hardware import TargetInfo
 from .machine import machine
 
 
@@ -36,7 +36,8 @@ class CpuCodegen:
 
         interface = lowered.interface
         entries = tuple(
-            (e.name, tuple(extent_text(g) for g in e.launch.grid), tuple(e.launch.threads)) for e in lowered.entries
+            (e.name, tuple(extent_text(g) for g in e.launch.grid), tuple(e.launch.threads))
+            for e in lowered.entries
         )
         extra = {
             "scratch": tuple(e.scratch for e in lowered.entries),

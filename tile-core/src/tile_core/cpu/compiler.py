@@ -23,9 +23,10 @@ class CpuCompiler:
         self.machine = machine(info.target.arch)
 
     def fingerprint(self) -> str:
-        """llvmlite's version and the processor with its features."""
+        """Version of llvmlite and the processor with its features."""
         m = self.machine
-        return f"llvmlite {metadata.version('llvmlite')} {platform.system()} {m.triple} {m.cpu} {','.join(sorted(m.features))} {m.l2}"
+        parts = (metadata.version("llvmlite"), platform.system(), m.triple, m.cpu, *sorted(m.features), m.l2)
+        return f"llvmlite {' '.join(map(str, parts))}"
 
     def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact:
         module, machine = self._optimized(source.text, int(options.get("optimize", 3)))

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..backend import ApiVersion, Artifact, Backend, LaunchSpec, Source
+from ..hardware import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
 from ..inference.plan import TilePlan
 from ..program.text import text
 from ..signature import launch_spec
-from ..hardware import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

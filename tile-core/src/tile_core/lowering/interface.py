@@ -33,7 +33,11 @@ def extent_text(x: int | Expr) -> int | str:
         case Binary(op=("truncdiv" | "truncmod")):
             return f"({extent_text(x.a)} {'//' if x.op == 'truncdiv' else '%'} {extent_text(x.b)})"
         case _:
-            raise Unsupported("this extent cannot be computed at launch", x.span, help="use + - * // % min max on dimensions")
+            raise Unsupported(
+                "this extent cannot be computed at launch",
+                x.span,
+                help="use + - * // % min max on dimensions",
+            )
 
 
 def symbols(program: TileProgram) -> tuple[Var, ...]:

@@ -13,6 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -66,10 +67,8 @@ class Cache:
             return None
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        try:
+        with suppress(OSError):
             os.utime(path)  # the time of last use, for eviction
-        except OSError:
-            pass
         return entry
 
     def put(self, key: str, entry: Entry) -> Path | None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..backend import Artifact, Backend, LaunchSpec, Source
 from ..errors import Unsupported
+from ..hardware import Device, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
-from ..hardware import Device, TargetInfo
 from .kernels import Case
 
 R = TypeVar("R")

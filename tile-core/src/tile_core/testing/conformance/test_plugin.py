@@ -11,8 +11,8 @@ import pytest
 
 from tile_core.backend import API, Backend
 from tile_core.errors import Unsupported
-from tile_core.registry import registry
 from tile_core.hardware import Target, TargetInfo, TestedDevice
+from tile_core.registry import registry
 from tile_core.testing import stages
 
 MILLISECONDS = 150
