@@ -1,0 +1,5 @@
+"""Proof obligations of a program and whether they hold. Takes a tile program, gives obligations with reasons."""
+
+from .bounds import Obligation, Status, prove_in_bounds
+
+__all__ = ["Obligation", "Status", "prove_in_bounds"]
