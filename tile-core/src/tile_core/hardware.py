@@ -33,7 +33,9 @@ class Target:
         backend, _, arch = name.partition(":")
         pairs = [tuple(o.split("=", 1)) for o in options]
         if not backend.replace("_", "").isalnum() or any(len(p) != 2 or not p[0] for p in pairs):
-            raise KernelError(f"{text!r} is no target", help='write "backend", "backend:arch" or "backend:arch,key=value"')
+            raise KernelError(
+                f"{text!r} is no target", help='write "backend", "backend:arch" or "backend:arch,key=value"'
+            )
         return Target(backend, arch, tuple(sorted((k, v) for k, v in pairs)))  # type: ignore[misc]
 
     def __str__(self) -> str:
@@ -57,7 +59,9 @@ class MemorySpace:
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES or self.capacity <= 0 or self.alignment <= 0:
-            raise ValueError(f"{self.name}: scope {self.scope}, capacity {self.capacity}, alignment {self.alignment}")
+            raise ValueError(
+                f"{self.name}: scope {self.scope}, capacity {self.capacity}, alignment {self.alignment}"
+            )
 
 
 OBSERVED = ("signal", "group", "interlock", "synchronous")
@@ -137,9 +141,13 @@ class Atom:
             # an operand's layout may describe one step along n
             sizes = {shape, (k, self.n_step)} if what == "b" else {shape}
             if layout.shape not in sizes:
-                raise ValueError(f"{self.name}: {what} is laid out as {layout.shape}, the instruction has {shape}")
+                raise ValueError(
+                    f"{self.name}: {what} is laid out as {layout.shape}, the instruction has {shape}"
+                )
             if not injective(layout) or layout.cosize(Axis.THREAD) > self.threads:
-                raise ValueError(f"{self.name}: the layout of {what} does not spread over {self.threads} threads")
+                raise ValueError(
+                    f"{self.name}: the layout of {what} does not spread over {self.threads} threads"
+                )
 
     @property
     def n_step(self) -> int:

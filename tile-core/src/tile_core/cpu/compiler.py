@@ -1,0 +1,65 @@
+"""LLVM IR text to an object file, by llvmlite."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+from ..backend import Artifact, Source
+from ..errors import InternalError
+from ..hardware import TargetInfo
+from .machine import machine
+
+_LOCK = threading.Lock()  # LLVM's pass pipelines share global state
+
+
+class CpuCompiler:
+    """Optimises for the processor of ``info`` and writes an object file. ``options``: ``optimize`` (0 to 3, default 3)."""
+
+    def __init__(self, info: TargetInfo) -> None:
+        self.machine = machine(info.target.arch)
+
+    def fingerprint(self) -> str:
+        """llvmlite's version and the processor with its features."""
+        return f"llvmlite {metadata.version('llvmlite')} {platform.system()} {self.machine}"
+
+    def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact:
+        module, machine = self._optimized(source.text, int(options.get("optimize", 3)))
+        return Artifact("object", machine.emit_object(module), resources=_resources(source))
+
+    def assembly(self, source: Source, optimize: int = 3) -> str:
+        """The machine code as text, for people."""
+        module, machine = self._optimized(source.text, optimize)
+        return machine.emit_assembly(module)
+
+    def _optimized(self, text: str, level: int) -> tuple[Any, Any]:
+        import llvmlite.binding as llvm
+
+        with _LOCK:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            try:
+                module = llvm.parse_assembly(text)
+                module.verify()
+            except RuntimeError as e:
+                raise InternalError(f"LLVM rejects the generated code: {e}") from e
+            target = llvm.Target.from_triple(self.machine.triple).create_target_machine(
+                cpu=self.machine.cpu,
+                features=self.machine.feature_text,
+                opt=level,
+                reloc="pic",
+                codemodel="small",
+            )
+            tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+            tuning.loop_vectorization = tuning.slp_vectorization = level > 1
+            builder = llvm.create_pass_builder(target, tuning)
+            builder.getModulePassManager().run(module, builder)
+            return module, target
+
+
+def _resources(source: Source) -> dict[str, int]:
+    scratch = source.launch.extra["scratch"]
+    return {"scratch_bytes": max((sum(sizes) for sizes in scratch), default=0)}

@@ -1,0 +1,102 @@
+"""Atomic updates. A block has one thread here, so only memory that other blocks see needs atomic instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import _tvm as tvm
+from ..dtypes import DType
+from ..expr import Buffer, Space
+from ..program import Atomic, AtomicTile
+from . import arithmetic, numbers
+from .copies import aligned
+from .nodes import Node, i64
+from .regions import Box
+from .scope import Scope
+from .staging import over
+
+UPDATE: dict[str, str] = {"add": "+", "max": "max", "min": "min", "or": "|", "and": "&", "xor": "^"}
+
+
+def _type(t: DType) -> str:
+    return t.name if numbers.narrow_float(t) else numbers.storage(t)
+
+
+def _argument(value: Node, t: DType) -> Node:
+    """Narrow floats are passed as float32, all else as it is stored."""
+    return value if numbers.narrow_float(t) else numbers.encode(value, t)
+
+
+def shared_update(scope: Scope, op: str, buffer: Buffer, place: list[Node], value: Node) -> Node:
+    """The old bits (or float32) of an element that all blocks see, after an atomic instruction."""
+    t = buffer.dtype
+    kind = "float32" if numbers.narrow_float(t) else numbers.storage(t)
+    name = f"tile.atomic_{op}.{_type(t)}"
+    return tvm.call_extern(kind, name, scope.address(buffer, place), _argument(value, t))
+
+
+def _old_value(bits: Node, t: DType) -> Node:
+    return bits if numbers.narrow_float(t) else numbers.decode(bits, t)
+
+
+def _private_update(op: str, old: Node, value: Node, t: DType) -> Node:
+    return value if op == "store" else arithmetic.binary(UPDATE[op], old, value, t)
+
+
+def atomic(scope: Scope, s: Atomic) -> list[Node]:
+    place = [scope.wide(i) for i in s.indices]
+    t = s.buffer.dtype
+    guard = scope.unproved(s.buffer, place)
+    value = numbers.zero(t) if s.value is None else scope.value(s.value)
+    wanted = s.result is not None
+    cell = scope.memory.cell("old", _cell(t)) if wanted else None
+
+    def keep(old: Node) -> list[Node]:
+        return [tvm.BufferStore(cell, old, [i64(0)])] if wanted else []
+
+    body = _update(scope, s, place, value, keep)
+    out = [tvm.IfThenElse(guard, tvm.SeqStmt(body), None)] if guard is not None and body else body
+    if not wanted:
+        return out
+    start = tvm.BufferStore(cell, tvm.Cast(_cell(t), numbers.zero(t)), [i64(0)])
+    result = tvm.Var(s.result.name, numbers.held(t))
+    scope.define(s.result, result)
+    held = numbers.decode(tvm.BufferLoad(cell, [i64(0)]), t) if t.is_bool else tvm.BufferLoad(cell, [i64(0)])
+    return [start, *out, tvm.BindStmt(result, held)]
+
+
+def _cell(t: DType) -> str:
+    return "uint8" if t.is_bool else numbers.held(t)
+
+
+def _update(
+    scope: Scope, s: Atomic, place: list[Node], value: Node, keep: Callable[[Node], list[Node]]
+) -> list[Node]:
+    t = s.buffer.dtype
+    if s.buffer.storage.space is Space.GLOBAL and not numbers.narrow_integer(t):
+        old = shared_update(scope, s.op, s.buffer, place, value)
+        return keep(old) or [tvm.Evaluate(old)]
+    bits = scope.stored(s.buffer, place)
+    kept = keep(bits if t.is_bool else numbers.decode(bits, t))
+    if s.op == "load":
+        return kept
+    new = _private_update(s.op, numbers.decode(bits, t), value, t)
+    store = tvm.BufferStore(scope.memory.array(s.buffer), numbers.encode(new, t), [scope.offset(s.buffer, place)])
+    return [*kept, store]
+
+
+def atomic_tile(scope: Scope, s: AtomicTile) -> list[Node]:
+    value, target = aligned(Box.of(scope, s.value), Box.of(scope, s.dst))
+    t = target.dtype
+    shared = target.buffer.storage.space is Space.GLOBAL and not numbers.narrow_integer(t)
+
+    def update(at: list[Node]) -> list[Node]:
+        x = value.read_as(at, t)
+        if not shared:
+            return target.write(at, _private_update(s.op, target.read(at), x, t))
+        place = target.place(at)
+        call = tvm.Evaluate(shared_update(scope, s.op, target.buffer, place, x))
+        guard = scope.unproved(target.buffer, place)
+        return [call] if guard is None else [tvm.IfThenElse(guard, call, None)]
+
+    return over(scope, target.shape, update)
