@@ -14,7 +14,7 @@ from tile_core.expr import Expr, Var, binary, const
 from tile_core.inference.indices import divisor, place
 from tile_core.inference.maps import Digit, Index
 
-I, J, N = (Var(n, INT32, k) for k, n in enumerate("ijn"))  # noqa: E741
+I, J, N = (Var(n, INT32, k) for k, n in enumerate("ijn"))
 LOOPS = {I: Index((Digit(0, 1, 6, 1),)), J: Index((Digit(1, 1, 4, 2),), 1)}
 
 leaves = st.one_of(st.sampled_from([I, J]), st.integers(0, 9).map(const), st.just(N * 12))

@@ -13,11 +13,11 @@ from itertools import product as cartesian
 from math import gcd, prod
 
 from ..expr import Space
+from ..hardware import TargetInfo
 from ..layout.convert import Conversion, Kind, convert
 from ..layout.digits import lane
 from ..layout.layout import Layout
 from ..layout.partition import partitions
-from ..hardware import TargetInfo
 from .cost import Meter, Prices, price
 from .model import (
     Change,

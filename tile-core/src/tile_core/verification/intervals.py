@@ -127,7 +127,7 @@ def never_above(x: Expr, limit: Expr, known: Known) -> bool:
         if moved is None:
             break
         goal = moved
-    return not goal.terms and goal.constant <= 0 or any(_gap(goal, fact) for fact in known.facts)
+    return (not goal.terms and goal.constant <= 0) or any(_gap(goal, fact) for fact in known.facts)
 
 
 def _gap(goal: Linear, fact: Linear) -> bool:
