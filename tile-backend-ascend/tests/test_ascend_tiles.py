@@ -1,4 +1,5 @@
 """Fractal layouts against their definition, element by element."""
+
 from __future__ import annotations
 
 from itertools import product

@@ -1,4 +1,5 @@
 """The simdgroup matrix against its formula, lane by lane."""
+
 from __future__ import annotations
 
 from itertools import product

@@ -1,4 +1,5 @@
 """Amounts against what is counted by hand."""
+
 from __future__ import annotations
 
 import handmade as h

@@ -1,4 +1,5 @@
 """The text and the picture of graphs."""
+
 from __future__ import annotations
 
 from xml.etree import ElementTree

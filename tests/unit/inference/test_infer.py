@@ -20,7 +20,7 @@ from tile_core.inference.infer import infer
 from tile_core.inference.plan import TilePlan
 from tile_core.layout.convert import Kind
 from tile_core.layout.layout import Axis, Iter, Layout, normal, same
-from tile_core.program import Scan, TileProgram, Transpose
+from tile_core.program import Scan, Store, TileProgram, Transpose
 
 PROGRAMS = [
     h.gemm, h.split_k, h.gemm_bias_rowmax, h.softmax, h.layer_norm, h.rotation, h.slice_fill, h.reduce48,
@@ -305,20 +305,25 @@ def _step(draw, b: h.Builder, m: int, n: int, x, y, row, column, s) -> None:
     start = draw(st.integers(0, m - 1))
     count = draw(st.integers(1, m - start))
     by = draw(st.sampled_from([1, 2, 3]))
+    rows = slice(start, start + count)
+
+    def add(k: Var, j: Var) -> Store:
+        return h.store(column, (j,), h.at(x, k, j) + h.at(column, j))
+
     steps = {
         0: lambda: b.reduce("max", x, row, 1),
         1: lambda: b.reduce("sum", x, column, 0, clear=False),
         2: lambda: b.parallel((m, n), lambda i, j: h.store(y, (i, j), h.at(x, i, j) + h.at(row, i) + h.at(column, j))),
         3: lambda: b.parallel((m, n), lambda i, j: h.store(y, (i, j), h.at(column, j % by))),
         4: lambda: b.parallel((m, n), lambda i, j: h.store(x, (i, j), h.at(row, i // by))),
-        5: lambda: b.fill(h.part(x, slice(start, start + count), slice(None)), 1),
+        5: lambda: b.fill(h.part(x, rows, slice(None)), 1),
         6: lambda: b.parallel((n,), lambda j: h.store(column, (j,), h.at(column, (j + by) % n))),
         7: lambda: b.copy(h.part(x, start, slice(None)), column),
         8: lambda: b.add(Scan, "sum", h.region(x), h.region(x), draw(st.integers(0, 1))),
         9: lambda: b.copy(x, s),
-        10: lambda: b.copy(h.part(s, slice(start, start + count), slice(None)), h.part(y, slice(start, start + count), slice(None))),
-        11: lambda: b.loop(m, lambda k: b.parallel((n,), lambda j: h.store(column, (j,), h.at(x, k, j) + h.at(column, j))), kind="serial"),
-        12: lambda: b.reduce("sum", h.part(x, slice(start, start + count), slice(None)), column, 0),
+        10: lambda: b.copy(h.part(s, rows, slice(None)), h.part(y, rows, slice(None))),
+        11: lambda: b.loop(m, lambda k: b.parallel((n,), lambda j: add(k, j)), kind="serial"),
+        12: lambda: b.reduce("sum", h.part(x, rows, slice(None)), column, 0),
         13: lambda: b.add(Transpose, h.region(x), h.region(y)) if m == n else None,
         14: lambda: b.atomic_add(b.params[1].value, column),
         15: lambda: b.body.append(h.store(x, (start, n - 1), 3.0)),

@@ -1,4 +1,5 @@
 """Puts the oracle and the vendors' tables of instructions on the path, and says how many examples to try."""
+
 from __future__ import annotations
 
 import sys

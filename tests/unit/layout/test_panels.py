@@ -1,4 +1,5 @@
 """Shared-memory tiles against the rule of the hardware that reads them, byte by byte."""
+
 from __future__ import annotations
 
 from itertools import product

@@ -1,4 +1,5 @@
 """Puts the hand-made programs and descriptions of targets on the path."""
+
 from __future__ import annotations
 
 import sys

@@ -1,4 +1,5 @@
 """Numbers of threads for kernels that leave them open."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,5 @@
 """Puts the hand-made programs on the path."""
+
 from __future__ import annotations
 
 import sys

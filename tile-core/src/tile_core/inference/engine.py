@@ -238,9 +238,8 @@ class Engine:
         assert isinstance(op, Elementwise)
         shape = op.extents[: len(op.extents) - op.serial] or (1,)
         plain: list[Layout] = []
-        wanted = {max(1, 128 // a.tile.bits) for a in op.accesses if a.tile.space is not Space.FRAGMENT} or {
-            1
-        }
+        memory = [a.tile for a in op.accesses if a.tile.space is not Space.FRAGMENT]
+        wanted = {_vector(t) for t in memory} or {1}
         for vector in sorted(wanted, reverse=True):
             plain += partitions(shape, threads, vector)[:ROOTS]
         if any(a.tile.space is Space.FRAGMENT for a in op.accesses):
