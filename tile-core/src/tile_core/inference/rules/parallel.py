@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...expr import Binary, Buffer, Call, Expr, Select, Space, const, loads, walk
 from ...layout.algebra import mismatch, project
 from ...layout.convert import Conversion, Kind, convert
-from ...layout.layout import Axis, Iter, Layout, grouped
+from ...layout.layout import Axis, Iter, Layout, grouped, same
 from ...program import Atomic, For, Parallel, Stmt, Store
 from ...program.visit import bodies, expressions
 from ..maps import OPAQUE, Digit, Index, pulled, pushed
@@ -192,10 +192,12 @@ def changes(
     out: list[Change] = []
     for access in op.held:
         layout = known[access.tile.name]
+        need = pushed(loop, access.index, access.tile.shape)
+        if need is not None and same(need, layout):
+            continue
         reason = _why_apart(access, layout, loop, op)
         if reason is None:
             continue
-        need = pushed(loop, access.index, access.tile.shape)
         found = Conversion(Kind.SHARED, shared_bytes=access.tile.bytes, reason=reason)
         if need is not None:
             have, want = (need, layout) if access.write else (layout, need)
