@@ -113,9 +113,10 @@ def region_text(r: Region) -> str:
 
 def op_text(node: Node) -> str:
     """One line that says what a node does."""
-    return (
-        "; ".join(stmt_text(s) for s in node.stmt.body) if node.kind == "elements" else stmt_text(node.stmt)
-    )  # type: ignore[attr-defined]
+    s = node.stmt
+    if node.kind == "elements" and isinstance(s, Parallel):
+        return "; ".join(stmt_text(x) for x in s.body)
+    return stmt_text(s)
 
 
 def stmt_text(s: Stmt) -> str:

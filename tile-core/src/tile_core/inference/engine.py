@@ -230,7 +230,7 @@ class Engine:
             self.alone[op.name] = min(self._roots(op, State()), key=cost)
         return self.alone[op.name]
 
-    def _roots(self, op: Op, state: State) -> list[Layout]:
+    def _roots(self, op: Op, state: State) -> Sequence[Layout]:
         threads, subgroup = self.problem.threads, self.info.subgroup
         if isinstance(op, Reduction | Prefix):
             tile = op.source if op.source.name not in state.known else op.result
