@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from replay import check
 from targets import AMPERE, APPLE, ASCEND, CDNA3, CPU, HOPPER, PLAIN
 
-from tile_core.dtypes import FLOAT32, INT32
-from tile_core.errors import KernelError
+from tile_core.dtypes import FLOAT16, FLOAT32, INT32
+from tile_core.errors import KernelError, Unsupported
 from tile_core.expr import Buffer, Space, Var
 from tile_core.inference.explain import explain
 from tile_core.inference.infer import infer
@@ -239,6 +239,57 @@ def test_views_share_the_layout_of_their_storage() -> None:
     plan = infer(b.program(), AMPERE)
     check(plan)
     assert not plan.moves and [v.name for v in plan.layouts] == ["f"]
+
+
+def test_a_gemm_sees_shared_memory_through_a_view() -> None:
+    """The layout is chosen for the shape that the matrix unit sees; the storage has the same digits."""
+    b = h.Builder("shared_view")
+    x, y = b.tensor("X", 64, 64), b.tensor("Y", 64, 64)
+    b.blocks(1)
+    flat, acc = b.shared("flat", 4096), b.tile("acc", 64, 64)
+    square = Buffer("square", (64, 64), flat.dtype, Space.SHARED, number=501, source=flat)
+    b.copy(x, square)
+    b.fill(acc, 0)
+    b.gemm(square, square, acc, transpose_b=True)
+    b.copy(acc, y)
+    for info in (AMPERE, HOPPER):
+        plan = infer(b.program(), info)
+        check(plan)
+        assert layout(plan, "flat").shape == (4096,) and layout(plan, "flat").swizzle.bits == 9
+        assert not plan.operands
+
+
+def test_a_view_of_another_width_tells_the_storage_nothing() -> None:
+    b = h.Builder("retyped")
+    x = b.tensor("X", 64, 64)
+    b.blocks(1)
+    raw, acc = b.shared("raw", 64, 128, type="uint8"), b.tile("acc", 64, 64)
+    half = Buffer("half", (64, 64), FLOAT16, Space.SHARED, number=502, source=raw)
+    b.copy(x, half)
+    b.fill(acc, 0)
+    b.gemm(half, half, acc, transpose_b=True)
+    for info in (AMPERE, HOPPER):
+        assert layout(infer(b.program(), info), "raw").shape == (64, 128)
+
+
+def test_more_threads_than_the_target_has_are_refused() -> None:
+    with pytest.raises(Unsupported, match="at most 1024 threads, not 2048") as e:
+        infer(h.softmax(2048), AMPERE)
+    assert e.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("policy", "warps"), [("square", (2, 2)), ("full_row", (4, 1)), ("full_col", (1, 4))]
+)
+def test_the_users_split_of_warps_is_kept(policy: str, warps: tuple[int, int]) -> None:
+    b = h.Builder("policy")
+    b.blocks(1)
+    x, y, acc = b.shared("x", 128, 32), b.shared("y", 32, 128), b.tile("acc", 128, 128)
+    b.fill(x, 0)
+    b.fill(y, 0)
+    b.fill(acc, 0)
+    b.gemm(x, y, acc, policy=policy)
+    assert infer(b.program(), AMPERE).atoms["gemm0"].warps == warps
 
 
 def test_unknown_extents_leave_the_loop_alone() -> None:
