@@ -115,7 +115,7 @@ class CpuKernel:
 
 
 def _argument_type(p: LaunchParam) -> Any:
-    return _scalar_type(p.dtype) if p.kind == "scalar" else ctypes.c_void_p
+    return _scalar_type(p.dtype) if p.kind in ("scalar", "dim") else ctypes.c_void_p
 
 
 def _span(place: dict[str, Any] | None) -> Span | None:

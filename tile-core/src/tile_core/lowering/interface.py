@@ -9,7 +9,8 @@ from ..backend import LaunchParam
 from ..errors import Unsupported
 from ..expr import Binary, Buffer, Cast, Const, Expr, Space, Var, variables
 from ..program import Alloc, Param, TileProgram
-from ..program.visit import buffers, statements, written_buffers
+from ..program.visit import buffers
+from ..signature import launch_params
 
 MEMBERS = frozenset(("+", "-", "*", "//", "%"))
 
@@ -68,20 +69,7 @@ class Interface:
 
     def launch_params(self) -> tuple[LaunchParam, ...]:
         """Parameters as the runtime sees them: without workspaces, which the loaded kernel allocates."""
-        written = {b.storage for s in statements(self.program.body) for b in written_buffers(s)}
-        own = tuple(_param(p, written) for p in self.params)
-        return own + tuple(LaunchParam(v.name, "scalar", v.dtype.name) for v in self.symbols)
-
-
-def _param(p: Param, written: set[Buffer]) -> LaunchParam:
-    value = p.value
-    if isinstance(value, Var):
-        over = any(b.base == value for b in written)
-        kind = "pointer" if value.dtype.kind == "handle" else "scalar"
-        return LaunchParam(p.name, kind, value.dtype.name, written=over)
-    strides = tuple(extent_text(s) for s in value.row_major_strides())
-    shape = tuple(extent_text(d) for d in value.shape)
-    return LaunchParam(p.name, "tensor", value.dtype.name, shape, strides, value in written, value.dtype.bytes)
+        return launch_params(self.program)
 
 
 def pointer_tensors(program: TileProgram) -> Iterator[Buffer]:
