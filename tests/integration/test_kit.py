@@ -111,7 +111,7 @@ def test_reason_to_skip(hopper_like) -> None:
 
 @pytest.fixture
 def hopper_like():
-    from tile_core.target import MemorySpace, Target, TargetInfo
+    from tile_core.hardware import MemorySpace, Target, TargetInfo
 
     return TargetInfo(
         Target("some", "thing"),

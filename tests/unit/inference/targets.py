@@ -6,7 +6,7 @@ import tile_backend_ascend.tiles as ascend
 import tile_backend_cuda.atoms as cuda
 import tile_backend_metal.atoms as metal
 import tile_backend_rocm.atoms as rocm
-from tile_core.target import Atom, Engine, MemorySpace, Target, TargetInfo
+from tile_core.hardware import Atom, Engine, MemorySpace, Target, TargetInfo
 
 DTYPES = frozenset(
     ("float16", "bfloat16", "float32", "float64", "int8", "int32", "float8_e4m3fn", "float8_e5m2", "bool")

@@ -19,7 +19,7 @@ from tile_core.inference.maps import loops
 from tile_core.inference.model import Access, Elementwise, Multiply, Problem, Reduction, Solution, Tile
 from tile_core.layout.convert import Kind
 from tile_core.layout.layout import Axis, Layout, injective, same
-from tile_core.target import TargetInfo
+from tile_core.hardware import TargetInfo
 
 Table = NDArray[np.int64]
 

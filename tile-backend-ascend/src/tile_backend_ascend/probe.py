@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 
-from tile_core.target import Device, Target
+from tile_core.hardware import Device, Target
 
 RUNTIME = "libascendcl.so"
 

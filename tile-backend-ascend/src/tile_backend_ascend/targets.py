@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.target import Engine, MemorySpace, Target, TargetInfo, Token
+from tile_core.hardware import Engine, MemorySpace, Target, TargetInfo, Token
 
 from . import tiles
 

@@ -6,7 +6,7 @@ import ctypes
 from functools import lru_cache
 from uuid import UUID
 
-from tile_core.target import Device, Target
+from tile_core.hardware import Device, Target
 
 DRIVER = "libcuda.so.1"
 MAJOR, MINOR = 75, 76  # CUDA driver API, CUdevice_attribute: compute capability

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile_backend_cuda import probe
-from tile_core.target import Device, Target
+from tile_core.hardware import Device, Target
 
 from .targets import ARCHITECTURES
 

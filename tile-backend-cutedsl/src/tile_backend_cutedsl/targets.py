@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile_backend_cuda.targets import TARGETS as HARDWARE
-from tile_core.target import Target
+from tile_core.hardware import Target
 
 ARCHITECTURES = ("sm_90a", "sm_100a")
 

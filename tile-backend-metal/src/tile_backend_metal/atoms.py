@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tile_core.layout.digits import lane, reg, tile
 from tile_core.layout.layout import Layout
-from tile_core.target import Atom
+from tile_core.hardware import Atom
 
 SOURCE = "Metal Shading Language Specification, simdgroup matrices; element order from secondary sources"
 

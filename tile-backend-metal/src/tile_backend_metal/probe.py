@@ -9,7 +9,7 @@ from ctypes import util
 from functools import lru_cache
 from typing import Any
 
-from tile_core.target import Device, Target
+from tile_core.hardware import Device, Target
 
 FRAMEWORK = "/System/Library/Frameworks/Metal.framework/Metal"
 FAMILIES = (10, 9, 8, 7)  # MTLGPUFamilyAppleN is 1000 + N

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tile_core.target import Device, Target
+from tile_core.hardware import Device, Target
 
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 RUNTIMES = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5")

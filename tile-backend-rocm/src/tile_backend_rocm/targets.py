@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tile_core.target import Atom, Engine, MemorySpace, Target, TargetInfo, Token
+from tile_core.hardware import Atom, Engine, MemorySpace, Target, TargetInfo, Token
 
 from . import atoms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.backend import ApiVersion, Check, FactsOnly
-from tile_core.target import Device, TargetInfo
+from tile_core.hardware import Device, TargetInfo
 
 
 class WebgpuBackend(FactsOnly):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tile_core.target import Device, Target
+from tile_core.hardware import Device, Target
 
 LIBRARY = "wgpu"
 

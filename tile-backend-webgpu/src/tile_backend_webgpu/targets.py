@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tile_core.target import Engine, MemorySpace, Target, TargetInfo, Token
+from tile_core.hardware import Engine, MemorySpace, Target, TargetInfo, Token
 
 KIB, MIB = 1024, 1024**2
 

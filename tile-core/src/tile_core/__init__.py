@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .expr import ceildiv as cdiv
     from .runtime import Comparison, Kernel, bench, compare, compile, jit, spec
     from .select import target
-    from .target import Target
+    from .hardware import Target
 
 __version__ = "0.1.0"
 
@@ -41,7 +41,7 @@ PUBLIC = {
     "NoDevice": "errors",
     "TileError": "errors",
     "Unsupported": "errors",
-    "Target": "target",
+    "Target": "hardware",
     "target": "select",
     "Comparison": "runtime",
     "Kernel": "runtime",

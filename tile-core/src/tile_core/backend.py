@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .errors import NoDevice, Unsupported
 from .inference.plan import TilePlan
-from .target import Device, Target, TargetInfo, TestedDevice
+from .hardware import Device, Target, TargetInfo, TestedDevice
 
 
 class ApiVersion(NamedTuple):

@@ -13,7 +13,7 @@ from . import settings
 from .backend import Backend
 from .errors import BackendNotFound
 from .registry import Registry, registry
-from .target import Device, Target
+from .hardware import Device, Target
 
 EMBEDDED = "cpu"
 

@@ -16,7 +16,7 @@ from ..layout.algebra import access as access_map
 from ..layout.convert import BARRIER, Conversion, Kind
 from ..layout.layout import Axis, Layout, grouped
 from ..layout.partition import combining
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 from .maps import pulled
 from .model import Access, Change, Cost, Elementwise, GemmChoice, Multiply, Op, Prefix, Problem, Reduction
 

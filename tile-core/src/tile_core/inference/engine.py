@@ -17,7 +17,7 @@ from ..layout.convert import Conversion, Kind, convert
 from ..layout.digits import lane
 from ..layout.layout import Layout
 from ..layout.partition import partitions
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 from .cost import Meter, Prices, price
 from .model import (
     Change,

@@ -12,7 +12,7 @@ from ..layout.digits import mem
 from ..layout.layout import Layout, Shape
 from ..layout.panels import row_major
 from ..layout.swizzle import Choice
-from ..target import Atom, TargetInfo
+from ..hardware import Atom, TargetInfo
 from .maps import Index
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..graph import Graph, Node
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 from .model import GemmChoice
 from .plan import Placement
 

@@ -11,7 +11,7 @@ from ..layout.convert import Conversion
 from ..layout.layout import Layout
 from ..program import TileProgram
 from ..span import Span
-from ..target import Target, TargetInfo
+from ..hardware import Target, TargetInfo
 from .model import Cost, GemmChoice, how
 
 

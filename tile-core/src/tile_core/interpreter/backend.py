@@ -12,7 +12,7 @@ from ..backend import ApiVersion, Artifact, Backend, LaunchSpec, Source
 from ..inference.plan import TilePlan
 from ..program.text import text
 from ..signature import launch_spec
-from ..target import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
+from ..hardware import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

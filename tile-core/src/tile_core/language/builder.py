@@ -208,11 +208,19 @@ class Builder:
             return old
         if is_cell(value):
             value = value.as_expr()
-        if isinstance(value, Expr) and not isinstance(value, (Var, Const)) and self.impure(value):
-            var = Var(name, value.dtype, self.unique(name), span=self.span(k))
-            self.emit(Bind(var, value, span=self.span(k)))
-            return var
-        return value
+        return self._bind(k, name, value) if isinstance(value, Expr) and self.impure(value) else value
+
+    def settled(self, k: int, value: Any) -> Any:
+        """The right side of an assignment to several targets: all of it is read before any target is written."""
+        if isinstance(value, (tuple, list)):
+            return [self.settled(k, v) for v in value]
+        value = value.as_expr() if is_cell(value) and id(value.buffer) not in self.fresh else value
+        return self._bind(k, "value", value) if isinstance(value, Expr) and self.impure(value) else value
+
+    def _bind(self, k: int, name: str, value: Expr) -> Var:
+        var = Var(name, value.dtype, self.unique(name), span=self.span(k))
+        self.emit(Bind(var, value, span=self.span(k)))
+        return var
 
     @staticmethod
     def impure(value: Expr) -> bool:
@@ -229,10 +237,7 @@ class Builder:
             if value is NOTHING:
                 return old
             if isinstance(annotation, DType) or annotation in (int, float, bool):
-                value = cast(value, dtype(annotation))
-                var = Var(name, value.dtype, self.unique(name), span=self.span(k))
-                self.emit(Bind(var, value, span=self.span(k)))
-                return var
+                return self._bind(k, name, cast(value, dtype(annotation)))
         return self.assign(k, name, value, old)
 
     def declare(self, name: str, annotation: Any, old: Any) -> Any:

@@ -339,6 +339,7 @@ class _Rewriter(ast.NodeTransformer):
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             return self.assign_name(node, node.targets[0].id, value, isinstance(node.value, ast.Call))
         temporary = self.fresh("value")
+        value = self.do("settled", self.number(node.value), value, at=node.value)
         out: list[ast.stmt] = [ast.copy_location(ast.Assign([ast.Name(temporary, ast.Store())], value), node)]
         for target in node.targets:
             out += self.assign_to(node, target, ast.Name(temporary, ast.Load()))

@@ -105,6 +105,7 @@ class Tile:
         return f"<{self.buffer.space} {self.name}{shape_text(self.shape)} {self.dtype}>"
 
 
+@_operators
 @dataclass(frozen=True, eq=False)
 class View:
     """A region of a tile, made by slicing."""

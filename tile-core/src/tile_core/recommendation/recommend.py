@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import TileProgram
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 
 USUAL = 128  # four warps of 32 or two of 64: every matrix instruction has whole groups of threads
 

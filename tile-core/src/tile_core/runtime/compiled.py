@@ -17,7 +17,7 @@ from ..errors import ArgumentError, NoDevice, Unsupported
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
-from ..target import Target, TargetInfo
+from ..hardware import Target, TargetInfo
 from .arguments import allocator, is_tensor, view
 from .binding import bind, evaluate, solve
 from .cache import Cache, Entry

@@ -14,7 +14,7 @@ from ..errors import ArgumentError, KernelError, did_you_mean
 from ..language.rewrite import parsed
 from ..language.trace import PrimFunc, TensorFacts, build_eager
 from ..program import TileProgram
-from ..target import Target
+from ..hardware import Target
 from .arguments import is_tensor, view
 from .compiled import Kernel, Request
 from .fingerprint import Unknown, fingerprint

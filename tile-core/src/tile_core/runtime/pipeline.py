@@ -19,7 +19,7 @@ from ..inference.infer import infer
 from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..program.text import text as program_text
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 
 log = logging.getLogger("tile")
 

@@ -11,7 +11,7 @@ import pytest
 from ..backend import Backend
 from ..errors import BackendError
 from ..registry import registry
-from ..target import Device, TargetInfo
+from ..hardware import Device, TargetInfo
 from . import kernels, requires, stages
 from .record import Recorder
 

@@ -15,7 +15,7 @@ import pytest
 from ..backend import Backend
 from ..errors import TileError
 from ..registry import registry
-from ..target import Device, TestedDevice
+from ..hardware import Device, TestedDevice
 from . import SUITE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 from .kernels import Case
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..backend import Artifact, Backend, LaunchSpec, Source
 from ..errors import Unsupported
+from ..hardware import Device, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..runtime import pipeline
 from ..runtime.binding import evaluate
-from ..target import Device, TargetInfo
 from .kernels import Case
 
 R = TypeVar("R")
@@ -50,7 +50,7 @@ def launch(case: Case, backend: Backend, device: Device, arguments: Sequence[Any
     launcher = backend.launcher(device)
     kernel = launcher.load(artifact, spec)
     held = [_upload(a, device) for a in arguments]
-    dims = [case.dims[p.name] for p in spec.params if p.kind == "dim"]
+    dims = [case.dims[p.name] for p in spec.params[len(case.program.params) :]]
     grids = [tuple(evaluate(e, case.dims) for e in grid) for _, grid, _ in spec.entries]
     kernel([_pointer(a) for a in held] + dims, grids)
     launcher.synchronize()

@@ -12,7 +12,7 @@ from ...layout.algebra import permute, product
 from ...layout.digits import lane, reg
 from ...layout.layout import Iter, Layout
 from ...layout.partition import partitions
-from ...target import Atom, TargetInfo
+from ...hardware import Atom, TargetInfo
 from ..model import GemmChoice, Multiply, Tile
 
 # an operand of this type may be given to an instruction of that type: it reads the same 32 bits and drops mantissa bits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tile_core.backend import Backend
-from tile_core.target import TargetInfo
+from tile_core.hardware import TargetInfo
 from tile_core.testing import stages
 from tile_core.testing.kernels import Case
 

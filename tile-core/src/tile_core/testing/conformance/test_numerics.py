@@ -6,7 +6,7 @@ import pytest
 
 from tile_core import interpreter
 from tile_core.backend import Backend
-from tile_core.target import Device
+from tile_core.hardware import Device
 from tile_core.testing import arguments, stages
 from tile_core.testing.kernels import Case
 
