@@ -1,5 +1,7 @@
 """The text and the picture of graphs."""
 
+from __future__ import annotations
+
 from xml.etree import ElementTree
 
 import handmade as h

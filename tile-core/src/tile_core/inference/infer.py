@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from ..expr import Buffer
 from ..graph import Graph, build
+from ..hardware import TargetInfo
 from ..layout.layout import Layout
 from ..layout.partition import idle_threads
 from ..program import Launch, TileProgram
 from ..recommendation.recommend import threads as recommended_threads
-from ..hardware import TargetInfo
 from .engine import solve
 from .model import Change, Cost, Elementwise, GemmChoice, Multiply, Solution
 from .placement import placements

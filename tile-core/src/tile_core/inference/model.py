@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from ..expr import Space
+from ..hardware import Atom, TargetInfo
 from ..layout.convert import Conversion, Kind
 from ..layout.digits import mem
 from ..layout.layout import Layout, Shape
 from ..layout.panels import row_major
 from ..layout.swizzle import Choice
-from ..hardware import Atom, TargetInfo
 from .maps import Index
 
 

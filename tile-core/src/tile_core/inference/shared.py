@@ -81,7 +81,8 @@ def _unswizzled(shape: tuple[int, int], bits: int) -> Layout:
 @dataclass(frozen=True, slots=True)
 class Flat:
     """A tile seen with two dimensions. ``deep``: loops move along leading dimensions, so these are rows too;
-    else the tile is a row of equal slots."""
+    else the tile is a row of equal slots.
+    """
 
     full: Shape
     shape: tuple[int, int]
