@@ -11,7 +11,7 @@ from tile_core.cli.main import COMMANDS
 from tracked import ROOT, files
 
 import tile_core
-from tile_core import backend, hookspecs, settings, target
+from tile_core import backend, hardware, hookspecs, settings
 
 DOCS = ROOT / "docs"
 PAGES = [f for f in files() if f.suffix == ".md"]
@@ -38,7 +38,7 @@ def test_every_hook_with_its_signature():
             assert f"{name}{inspect.signature(getattr(hookspecs, name))}".replace("'", "") in text
 
 
-@pytest.mark.parametrize("module", [backend, target], ids=["backend", "target"])
+@pytest.mark.parametrize("module", [backend, hardware], ids=["backend", "hardware"])
 def test_every_name_of_the_seam(module):
     text = page("backend_api.md")
     missing = [name for name in own(module, inspect.isclass) if f"`{name}" not in text]

@@ -1,9 +1,14 @@
-"""Fixtures of the cpu tests."""
+"""Fixtures of the cpu tests; their builders of programs are put on the path."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

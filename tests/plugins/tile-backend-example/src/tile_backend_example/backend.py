@@ -15,13 +15,9 @@ from tile_core.backend import (
     Pass,
     Source,
 )
-from tile_core.inference.plan import TilePlan
-<<<<<<< HEAD
-from tile_core.signature import launch_spec
-from tile_core.target import Device, Engine, MemorySpace, Target, TargetInfo, Token
-=======
 from tile_core.hardware import Device, Engine, MemorySpace, Target, TargetInfo, Token
->>>>>>> main
+from tile_core.inference.plan import TilePlan
+from tile_core.signature import launch_spec
 
 from .text import launch_text, literal
 
