@@ -45,6 +45,8 @@ def binary(op: str, a: Node, b: Node, t: DType) -> Node:
     """``a op b`` of two held values of type ``t``."""
     if t.is_bool:
         return _boolean(op, a, b)
+    if op == "!=" and t.is_float:
+        return tvm.Not(tvm.EQ(a, b))  # TVM's NE is false for NaN
     if op in COMPARE:
         return COMPARE[op](a, b)
     if op in PLAIN:

@@ -75,7 +75,7 @@ def gemm(scope: Scope, s: Gemm, machine: Vectors) -> list[Node]:
     lanes = machine.bytes // ALL[kind].bytes
     block = blocking(m, n, lanes, machine.count)
     prepare_a, left = _left(scope, s, a, kind)
-    prepare_b, right, masked = _right(scope, s, b, kind, (n, k), block)
+    prepare_b, right, masked = _right(scope, s, b, kind, (m, n, k), block)
     before, after, target = _target(scope, s, c, kind)
     call = _Calls(kind, block, k, s.clear, masked, left, right, target)
     return [*prepare_a, *prepare_b, *before, *call.all(scope, m, n), *after]
@@ -137,11 +137,12 @@ def _staged(hold: Staged, flip: bool) -> Operand:
 
 
 def _right(
-    scope: Scope, s: Gemm, b: Box, kind: str, nk: tuple[int, int], block: Blocking
+    scope: Scope, s: Gemm, b: Box, kind: str, mnk: tuple[int, int, int], block: Blocking
 ) -> tuple[list[Node], Operand, bool]:
-    """B as it lies if its rows are contiguous; else packed so that each panel of columns is contiguous."""
-    n, k = nk
-    if not s.transpose_b and _direct(b, kind) and known(b.strides()[1]) == 1:
+    """B packed, so that each panel of columns is contiguous; as it lies if that is enough."""
+    m, n, k = mnk
+    few_rows = block.rows == m  # each element of b is used once: packing would only cost
+    if few_rows and not s.transpose_b and _direct(b, kind) and known(b.strides()[1]) == 1:
         return [], _in_place(scope, b, False), n % block.lanes != 0
     panels = -(-n // block.width)
     hold = stage(scope, "right", [i64(panels), i64(k), i64(block.width)], kind, s.span)

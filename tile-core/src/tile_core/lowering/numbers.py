@@ -101,7 +101,7 @@ def cast(value: Node, source: DType, to: DType) -> Node:
     if source == to:
         return value
     if to.is_bool:
-        return tvm.NE(value, zero(source))
+        return tvm.Not(tvm.EQ(value, zero(source)))  # TVM's NE of floats is false for NaN
     if to.is_integer and source.is_float:
         wide = "int32" if narrow_integer(to) else held(to)
         whole = tvm.call_pure(wide, f"tile.to_{wide}.{held(source)}", value)
