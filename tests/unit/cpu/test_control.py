@@ -10,7 +10,7 @@ from build import allocs, at, build, cell, dim, fragment, kernel, launch, progra
 
 from tile_core.dtypes import dtype
 from tile_core.errors import Unsupported
-from tile_core.expr import Buffer, Space, Var, ceildiv, const, expr
+from tile_core.expr import Buffer, Space, Var, binary, ceildiv, const, expr
 from tile_core.program import (
     Alloc,
     Assume,
@@ -55,7 +55,7 @@ def test_break_and_continue():
     i = var("i")
     got = collect(lambda out: For(i, expr(0), 32, (
         If(i >= 10, (Break(),)),
-        If(i % 3 == 0, (Continue(),)),
+        If(binary("==", i % 3, 0), (Continue(),)),
         Store(out, (i,), i),
     )))
     assert np.array_equal(got, [k if k < 10 and k % 3 else -1 for k in range(32)])
@@ -67,7 +67,7 @@ def test_while():
         Store(out, (at(k),), at(n)),
         Store(k, (), at(k) + 1),
         If(at(k) >= 32, (Break(),)),
-        If(at(n) % 2 == 0, (Store(n, (), at(n) // 2),), (Store(n, (), at(n) * 3 + 1),)),
+        If(binary("==", at(n) % 2, 0), (Store(n, (), at(n) // 2),), (Store(n, (), at(n) * 3 + 1),)),
     )))
     x, wanted = 27, []
     while len(wanted) < 32:

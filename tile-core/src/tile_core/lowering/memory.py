@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .. import _tvm as tvm
-from ..dtypes import ALL, DType
+from ..dtypes import ALL
 from ..errors import KernelError, Unsupported
 from ..expr import Buffer, Space, shape_text
 from .nodes import Node
@@ -99,6 +99,3 @@ def _elements(buffer: Buffer) -> int:
         size *= extent
     return size
 
-
-def element_bytes(t: DType) -> int:
-    return ALL[storage(t)].bytes
