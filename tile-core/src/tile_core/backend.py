@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .errors import NoDevice, Unsupported
 from .inference.plan import TilePlan
-from .target import Device, Target, TargetInfo, TestedDevice
+from .hardware import Device, Target, TargetInfo, TestedDevice
 
 
 class ApiVersion(NamedTuple):
@@ -181,7 +181,13 @@ class Backend(ABC):
     """A vendor's target. Facts are cheap, never raise and need neither device nor toolkit; roles may import heavy things."""
 
     name: ClassVar[str]
-    api: ClassVar[ApiVersion] = API
+    api: ClassVar[ApiVersion]  # a literal: the version of this interface that the backend was written for
+    # Which tensors are on its devices: torch's device type and whether that torch is a HIP build, and DLPack's DLDeviceType.
+    # A backend that declares neither is used only where it is named.
+    torch_devices: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    dlpack_devices: ClassVar[tuple[int, ...]] = ()
+    # Among backends for the same tensors the highest preference is chosen when a call names no target.
+    preference: ClassVar[int] = 0
 
     @abstractmethod
     def targets(self) -> Sequence[TargetInfo]:
@@ -231,6 +237,29 @@ class Backend(ABC):
         return found[index]
 
 
+class FactsOnly(Backend):
+    """A backend that states facts and has no roles yet. Each role raises ``Unsupported`` and says which it is."""
+
+    def lowering(self, info: TargetInfo) -> Lowering:
+        raise self._no("lowering")
+
+    def codegen(self, info: TargetInfo) -> Codegen:
+        raise self._no("codegen")
+
+    def compiler(self, info: TargetInfo) -> Compiler:
+        raise self._no("compiler")
+
+    def launcher(self, device: Device) -> Launcher:
+        raise self._no("launcher")
+
+    def _no(self, role: str) -> Unsupported:
+        return Unsupported(
+            f"backend {self.name!r} has no {role} in this version",
+            why="it gives the facts of its targets only: layouts, plans and recommendations can be made for them",
+            help="run the kernel on `cpu` or in the interpreter",
+        )
+
+
 class HostTimer:
     """Times by the host's clock, each run followed by a synchronisation."""
 
@@ -262,13 +291,14 @@ def read_tested_devices(package: str) -> tuple[TestedDevice, ...]:
     file = files(package).joinpath("devices.toml")
     if not file.is_file():
         return ()
-    rows = _toml(file.read_text("utf8")).get("device", [])
+    rows = read_toml(file.read_text("utf8")).get("device", [])
     return tuple(TestedDevice.of(row) for row in rows)
 
 
-def _toml(text: str) -> dict[str, Any]:
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(text)
+def read_toml(text: str) -> dict[str, Any]:
+    """A TOML document as Python values."""
+    import importlib
+    import sys
+
+    parser = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    return parser.loads(text)

@@ -68,6 +68,23 @@ class DType:
 
         return getattr(importlib.import_module("torch"), TORCH_NAMES.get(self.name, self.name))
 
+    def as_numpy(self) -> Any:
+        """The numpy dtype of an array of this type; ml_dtypes' for those that numpy lacks. Imports numpy.
+
+        A type of fewer than 8 bits takes a byte an element.
+        """
+        import numpy as np
+
+        name = NUMPY_NAMES.get(self.name, self.name)
+        if self.lanes > 1:
+            return np.dtype((self.scalar.as_numpy(), (self.lanes,)))
+        try:
+            return np.dtype(name)
+        except TypeError:
+            import ml_dtypes
+
+            return np.dtype(getattr(ml_dtypes, name))
+
 
 def _table() -> dict[str, DType]:
     out = {"bool": DType("bool", "bool", 1), "handle": DType("handle", "handle", 64)}
@@ -117,6 +134,14 @@ ALIASES = {
     "boolean": "bool",
 }
 
+NUMPY_NAMES = {
+    "handle": "uint64",
+    "tfloat32": "float32",
+    "float4_e2m1_unpacked": "float4_e2m1fn",
+    "int1": "int8",
+    "uint1": "uint8",
+}
+
 TORCH_NAMES = {"tfloat32": "float32", "float4_e2m1fn": "float4_e2m1fn_x2"}
 
 ALL: dict[str, DType] = _table()
@@ -137,7 +162,9 @@ def dtype(value: Any) -> DType:
     if value in (float, int, bool):
         return _named({float: "float32", int: "int32", bool: "bool"}[value])
     # numpy's scalar classes have __name__, its dtypes have .name, torch prints "torch.float16"
-    name = getattr(value, "name", None) or getattr(value, "__name__", None) or str(value).removeprefix("torch.")
+    name = (
+        getattr(value, "name", None) or getattr(value, "__name__", None) or str(value).removeprefix("torch.")
+    )
     return _named(str(name))
 
 
@@ -171,7 +198,7 @@ def promote(a: DType, b: DType) -> DType:
         return a if a.is_float else b
     if a.is_float:
         wide, narrow = (a, b) if a.bits >= b.bits else (b, a)
-        return FLOAT32 if wide.bits == narrow.bits and wide.bits <= 32 or wide.bits < 16 else wide
+        return FLOAT32 if (wide.bits == narrow.bits and wide.bits <= 32) or wide.bits < 16 else wide
     if a.is_bool or b.is_bool:
         return b if a.is_bool else a
     bits = max(a.bits, b.bits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
@@ -86,7 +86,7 @@ def variable_name(setting: str) -> str:
 
 
 @contextmanager
-def scope(**changes: object) -> Iterator[Settings]:
+def scope(**changes: object) -> Generator[Settings, None, None]:
     """Other settings inside a ``with`` block: ``with settings.scope(target="cpu"): ...``."""
     token = _override.set(replace(current(), **changes))  # type: ignore[arg-type]
     try:

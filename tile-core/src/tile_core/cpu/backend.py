@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..backend import Backend, Check, Codegen, Compiler, Launcher, Lowering
-from ..target import Device, TargetInfo
+from ..backend import ApiVersion, Backend, Check, Codegen, Compiler, Launcher, Lowering
+from ..hardware import Device, TargetInfo
 
 
 class CpuBackend(Backend):
     """Compiles for the processor of this machine, or for a portable level of it. Always has one device."""
 
     name: ClassVar[str] = "cpu"
+    api: ClassVar[ApiVersion] = ApiVersion(1, 0)
+    torch_devices = (("cpu", False), ("cpu", True))
+    dlpack_devices = (1,)  # kDLCPU of dlpack.h
 
     def targets(self) -> Sequence[TargetInfo]:
         from .targets import targets

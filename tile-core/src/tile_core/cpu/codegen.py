@@ -7,7 +7,7 @@ from dataclasses import asdict
 from ..backend import LaunchSpec, Source
 from ..inference.plan import TilePlan
 from ..span import Span
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 from .machine import machine
 
 

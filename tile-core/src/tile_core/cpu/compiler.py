@@ -10,7 +10,7 @@ from typing import Any
 
 from ..backend import Artifact, Source
 from ..errors import InternalError
-from ..target import TargetInfo
+from ..hardware import TargetInfo
 from .machine import machine
 
 _LOCK = threading.Lock()  # LLVM's pass pipelines share global state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..dtypes import ALL
-from ..target import Engine, MemorySpace, Target, TargetInfo
+from ..hardware import Engine, MemorySpace, Target, TargetInfo
 from .machine import PORTABLE, Machine, host
 
 CLOCK = 3.0e9

@@ -3,7 +3,24 @@
 Takes Python operators and numbers, gives frozen nodes whose operands agree in type.
 """
 
-from .make import binary, bitcast, call, cast, ceildiv, const, dim, expr, maximum, minimum, select, shape_text, truth, unary
+from __future__ import annotations
+
+from .make import (
+    binary,
+    bitcast,
+    call,
+    cast,
+    ceildiv,
+    const,
+    dim,
+    expr,
+    maximum,
+    minimum,
+    select,
+    shape_text,
+    truth,
+    unary,
+)
 from .nodes import Binary, Bitcast, Buffer, Call, Cast, Const, Expr, Load, Select, Space, Unary, Var
 from .text import index_text, text
 from .walk import children, loads, rebuilt, substitute, variables, walk

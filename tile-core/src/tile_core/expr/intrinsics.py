@@ -19,7 +19,9 @@ class Intrinsic:
     fast: bool = False
 
 
-def _rows(names: str, arity: int, takes: str = "float", gives: str = "same", fast: bool = False) -> list[Intrinsic]:
+def _rows(
+    names: str, arity: int, takes: str = "float", gives: str = "same", fast: bool = False
+) -> list[Intrinsic]:
     return [Intrinsic(n, arity, takes, gives, fast) for n in names.split()]
 
 

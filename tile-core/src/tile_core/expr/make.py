@@ -10,7 +10,21 @@ from typing import Any
 from ..dtypes import BOOL, FLOAT32, INT32, INT64, DType, dtype, promote
 from ..errors import KernelError
 from .intrinsics import INTRINSICS
-from .nodes import BITWISE, COMPARISONS, LOGICAL, Binary, Bitcast, Buffer, Call, Cast, Const, Expr, Load, Select, Unary
+from .nodes import (
+    BITWISE,
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Bitcast,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+)
 
 
 def no_truth(value: Expr) -> KernelError:
@@ -24,7 +38,8 @@ def no_truth(value: Expr) -> KernelError:
 
 def no_number(value: Expr) -> KernelError:
     return KernelError(
-        "a number known while the kernel is built is needed here, not a value computed when it runs", value.span
+        "a number known while the kernel is built is needed here, not a value computed when it runs",
+        value.span,
     )
 
 
@@ -86,7 +101,9 @@ def cast(value: Any, to: DType | str) -> Expr:
         return value
     if to.lanes != value.dtype.lanes and value.dtype.lanes != 1:
         raise KernelError(f"{value.dtype} has {value.dtype.lanes} lanes, {to} has {to.lanes}")
-    if isinstance(value, Const) and (to.is_float or to.is_bool or value.dtype.is_integer or math.isfinite(value.value)):
+    if isinstance(value, Const) and (
+        to.is_float or to.is_bool or value.dtype.is_integer or math.isfinite(value.value)
+    ):
         if not to.is_float or to.bits >= 32 or value.value in (0, 1, -1, 2, 0.5, math.inf, -math.inf):
             return const(value.value, to)
     return Cast(value, to, span=value.span)
@@ -180,7 +197,13 @@ def binary(op: str, a: Any, b: Any) -> Expr:
     exact = x.dtype.is_integer or x.dtype.is_bool
     if exact and isinstance(y, Const) and y.value == 0 and op in DIVISIONS:
         raise KernelError("division by zero", y.span or x.span)
-    if exact and isinstance(x, Const) and isinstance(y, Const) and op in FOLD and not (op in ("<<", ">>") and y.value < 0):
+    if (
+        exact
+        and isinstance(x, Const)
+        and isinstance(y, Const)
+        and op in FOLD
+        and not (op in ("<<", ">>") and y.value < 0)
+    ):
         value = FOLD[op](x.value, y.value)
         return const(value, BOOL if op in COMPARISONS or op in LOGICAL else x.dtype)
     simpler = _neutral(op, x, y)

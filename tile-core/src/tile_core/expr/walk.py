@@ -44,7 +44,9 @@ def loads(x: Expr) -> Iterator[Load]:
     return (e for e in walk(x) if isinstance(e, Load))
 
 
-def rebuilt(x: Expr, change: Callable[[Expr], Expr], on_buffer: Callable[[Buffer], Buffer] | None = None) -> Expr:
+def rebuilt(
+    x: Expr, change: Callable[[Expr], Expr], on_buffer: Callable[[Buffer], Buffer] | None = None
+) -> Expr:
     """``x`` with ``change`` applied to its direct children; constants fold again."""
     match x:
         case Const() | Var():

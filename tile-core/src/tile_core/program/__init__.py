@@ -3,6 +3,8 @@
 Built by ``language``, read by everything after it.
 """
 
+from __future__ import annotations
+
 from .nodes import (
     LOOPS,
     REDUCTIONS,

@@ -33,7 +33,9 @@ class Region:
 
     def __post_init__(self) -> None:
         if not len(self.start) == len(self.extent) == len(self.point) == self.buffer.ndim:
-            raise ValueError(f"region of {self.buffer.name} has {len(self.start)} ranges, not {self.buffer.ndim}")
+            raise ValueError(
+                f"region of {self.buffer.name} has {len(self.start)} ranges, not {self.buffer.ndim}"
+            )
 
     @property
     def shape(self) -> tuple[Extent, ...]:

@@ -197,7 +197,9 @@ def mapped(
     match s:
         case Copy() | Gemm() | Reduce() | Scan() | Transpose() | AtomicTile() | Quantify():
             fields = {f: getattr(s, f, None) for f in REGION_FIELDS}
-            return replace(s, **{f: mapped_region(r, change, buffer) for f, r in fields.items() if isinstance(r, Region)})
+            return replace(
+                s, **{f: mapped_region(r, change, buffer) for f, r in fields.items() if isinstance(r, Region)}
+            )
         case Fill():
             return replace(s, dst=mapped_region(s.dst, change, buffer), value=change(s.value))
         case Store():
@@ -221,7 +223,9 @@ def mapped(
         case Assert() | Assume():
             return replace(s, condition=change(s.condition))
         case Print():
-            values = tuple(change(v) if isinstance(v, Expr) else mapped_region(v, change, buffer) for v in s.values)
+            values = tuple(
+                change(v) if isinstance(v, Expr) else mapped_region(v, change, buffer) for v in s.values
+            )
             return replace(s, values=values)
         case Launch():
             pinned = tuple((buffer(b), layout) for b, layout in s.layouts)
@@ -232,7 +236,9 @@ def mapped(
             raise TypeError(type(s).__name__)
 
 
-def substituted(body: Body, values: dict[Var, Expr], buffer: Callable[[Buffer], Buffer] = lambda b: b) -> Body:
+def substituted(
+    body: Body, values: dict[Var, Expr], buffer: Callable[[Buffer], Buffer] = lambda b: b
+) -> Body:
     """``body`` with variables replaced by values and buffers by ``buffer``, at every depth."""
 
     def change(x: Expr) -> Expr:

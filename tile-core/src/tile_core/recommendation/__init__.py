@@ -1,0 +1,5 @@
+"""What to compile with where the user left it open. Takes a tile program and target facts, gives choices."""
+
+from .recommend import threads
+
+__all__ = ["threads"]

@@ -33,7 +33,9 @@ class Target:
         backend, _, arch = name.partition(":")
         pairs = [tuple(o.split("=", 1)) for o in options]
         if not backend.replace("_", "").isalnum() or any(len(p) != 2 or not p[0] for p in pairs):
-            raise KernelError(f"{text!r} is no target", help='write "backend", "backend:arch" or "backend:arch,key=value"')
+            raise KernelError(
+                f"{text!r} is no target", help='write "backend", "backend:arch" or "backend:arch,key=value"'
+            )
         return Target(backend, arch, tuple(sorted((k, v) for k, v in pairs)))  # type: ignore[misc]
 
     def __str__(self) -> str:
@@ -57,7 +59,9 @@ class MemorySpace:
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES or self.capacity <= 0 or self.alignment <= 0:
-            raise ValueError(f"{self.name}: scope {self.scope}, capacity {self.capacity}, alignment {self.alignment}")
+            raise ValueError(
+                f"{self.name}: scope {self.scope}, capacity {self.capacity}, alignment {self.alignment}"
+            )
 
 
 OBSERVED = ("signal", "group", "interlock", "synchronous")
@@ -104,8 +108,9 @@ class Atom:
 
     ``shape`` is (m, largest n, k); any n that is a multiple of ``step_n`` up to that will do. ``types`` are those of
     a, b and c. ``a`` and ``b`` are register layouts (thread, register) of the operand, None if it can only come from shared
-    memory; ``shared_a``: a is read from shared memory by the instruction itself. ``c`` gives the accumulator's layout for
-    a width n. ``rate`` is multiply-adds times two per clock and core. ``requires`` names features of the target.
+    memory; ``shared_a``: a is read from shared memory by the instruction itself. ``k_major``: operands in shared memory
+    must be contiguous along k (a stored as (m, k), b as (n, k)). ``c`` gives the accumulator's layout for a width n.
+    ``rate`` is multiply-adds times two per clock and core. ``requires`` names features of the target.
     ``source`` is where the facts stand.
     """
 
@@ -119,6 +124,7 @@ class Atom:
     rate: int
     step_n: int = 0
     shared_a: bool = False
+    k_major: bool = False
     engine: str = "tensor"
     requires: tuple[str, ...] = ()
     source: str = ""
@@ -135,9 +141,13 @@ class Atom:
             # an operand's layout may describe one step along n
             sizes = {shape, (k, self.n_step)} if what == "b" else {shape}
             if layout.shape not in sizes:
-                raise ValueError(f"{self.name}: {what} is laid out as {layout.shape}, the instruction has {shape}")
+                raise ValueError(
+                    f"{self.name}: {what} is laid out as {layout.shape}, the instruction has {shape}"
+                )
             if not injective(layout) or layout.cosize(Axis.THREAD) > self.threads:
-                raise ValueError(f"{self.name}: the layout of {what} does not spread over {self.threads} threads")
+                raise ValueError(
+                    f"{self.name}: the layout of {what} does not spread over {self.threads} threads"
+                )
 
     @property
     def n_step(self) -> int:

@@ -1,0 +1,1 @@
+"""A backend that is kept small to be read and copied."""

@@ -1,0 +1,7 @@
+"""Puts the hand-made programs and the vendors' tables on the path."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+sys.path[:0] = [str(Path(__file__).parent), *map(str, ROOT.glob("tile-backend-*/src"))]

@@ -1,0 +1,1 @@
+"""Backend of tile for NVIDIA GPUs through the CuTe DSL."""

@@ -1,0 +1,1 @@
+"""Backend of tile for Apple GPUs through the Metal Shading Language."""

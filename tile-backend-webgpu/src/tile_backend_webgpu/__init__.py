@@ -1,0 +1,1 @@
+"""Backend of tile for any GPU through WebGPU."""

@@ -1,0 +1,76 @@
+"""``tile inspect``: a kernel at one of its stages."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .options import kernel
+
+if TYPE_CHECKING:
+    from ..runtime import Kernel
+
+STAGES = ("program", "graph", "plan", "ir", "source")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    kernel(parser)
+    parser.add_argument("--emit", choices=STAGES, default="plan", help="the stage to show (default: plan)")
+    parser.add_argument("--svg", metavar="FILE", help="with --emit graph: draw it into a file")
+
+
+def run(options: argparse.Namespace) -> int:
+    from .loading import load
+
+    found = load(options)
+    text = SHOW[options.emit](found)
+    if options.svg:
+        from pathlib import Path
+
+        from ..graph.draw import svg
+
+        Path(options.svg).write_text(svg(found.graph), encoding="utf8")
+    if options.json:
+        print(
+            json.dumps(
+                {"kernel": found.name, "target": str(found.target), "stage": options.emit, "text": text}
+            )
+        )
+    else:
+        print(text)
+    return 0
+
+
+def _program(kernel: Kernel) -> str:
+    from ..program.text import text
+
+    return text(kernel.program)
+
+
+def _graph(kernel: Kernel) -> str:
+    from ..graph.text import text
+
+    return text(kernel.graph)
+
+
+def _plan(kernel: Kernel) -> str:
+    from ..inference.explain import explain
+    from ..program.text import text
+
+    notes = "".join(f"# {n}\n" for n in kernel.plan.notes)
+    return f"{notes}{text(kernel.plan.program)}\n\n{explain(kernel.plan)}"
+
+
+def _ir(kernel: Kernel) -> str:
+    return kernel.ir
+
+
+SHOW: dict[str, Callable[[Kernel], str]] = {
+    "program": _program,
+    "graph": _graph,
+    "plan": _plan,
+    "ir": _ir,
+    "source": lambda kernel: kernel.source,
+}

@@ -1,0 +1,30 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def kernel(parser: argparse.ArgumentParser) -> None:
+    """The options that name a kernel and its arguments."""
+    parser.add_argument("kernel", metavar="FILE:KERNEL", help="a Python file and the name of a kernel in it")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument of the factory or eager kernel: a Python value, or a tensor as float16[64,128]",
+    )
+    parser.add_argument("--target", help='such as "cpu" or "cuda:sm_90a"')
+
+
+def dims(parser: argparse.ArgumentParser) -> None:
+    """Values of symbolic dimensions."""
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=VALUE", help="value of a symbolic dimension"
+    )
+
+
+def dim_values(options: argparse.Namespace) -> dict[str, int]:
+    """The dimensions that were given."""
+    return {name: int(value) for name, _, value in (d.partition("=") for d in options.dim)}

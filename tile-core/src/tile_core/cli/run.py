@@ -1,0 +1,59 @@
+"""``tile run``: run a kernel on random tensors and compare every output with the interpreter's."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from .options import dim_values, dims, kernel
+from .tables import show
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    kernel(parser)
+    dims(parser)
+    parser.add_argument("--seed", type=int, default=0, help="of the random tensors")
+    parser.add_argument(
+        "--tolerance", type=float, default=2e-2, help="largest error relative to the largest value"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit status 1 if an output differs from the interpreter's by more than the tolerance."""
+    from ..runtime import Kernel
+    from .loading import load
+    from .samples import tensors
+
+    found = load(options)
+    launch = found.launch
+    given = tensors(launch, dim_values(options), options.seed)
+    expected = [g.copy() if hasattr(g, "copy") else g for g in given]
+    begin = time.perf_counter()
+    outputs = _all(found(*given))
+    elapsed = (time.perf_counter() - begin) * 1e3
+    reference = _all(Kernel(found.request, "interpreter")(*expected))
+    names = [p.name for p in launch.params if p.kind != "dim"]
+    inputs = [n for i, n in enumerate(names) if i not in launch.outputs]
+    pairs = [(names[n], a, b) for n, a, b in zip(launch.outputs, outputs, reference, strict=True)]
+    written = {p.name for p in launch.params if p.written}
+    pairs += [(n, a, b) for n, a, b in zip(inputs, given, expected, strict=True) if n in written]
+    rows = [_row(name, a, b, options.tolerance) for name, a, b in pairs]
+    show(rows, as_json=options.json, title=f"{found.name} on {found.target}, {elapsed:.2f} ms")
+    return int(any(not r["agrees"] for r in rows))
+
+
+def _all(outputs: Any) -> tuple[Any, ...]:
+    return () if outputs is None else outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def _row(name: str, got: Any, want: Any, tolerance: float) -> dict[str, Any]:
+    import numpy as np
+
+    a, b = np.asarray(got).astype(np.float64), np.asarray(want).astype(np.float64)
+    both = np.isfinite(a) & np.isfinite(b)
+    error = float(np.abs(a - b)[both].max()) if both.any() else 0.0
+    scale = float(np.abs(b[both]).max()) if both.any() else 0.0
+    same_rest = bool(np.array_equal(a[~both], b[~both], equal_nan=True))
+    agrees = same_rest and error <= tolerance * max(scale, 1e-30)
+    return {"output": name, "shape": list(a.shape), "largest": scale, "error": error, "agrees": agrees}

@@ -1,0 +1,67 @@
+"""Memory of the interpreter: typed arrays that know which of their bytes have been written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dtypes import DType
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Memory:
+    """Storage of one buffer. ``data`` has the buffer's shape; ``written`` has a flag for each byte, or None: all are.
+
+    ``lanes``: the array has a leading dimension of one private copy for each thread.
+    """
+
+    data: NDArray[np.generic]
+    written: Bools | None
+    lanes: bool = False
+
+    @staticmethod
+    def fresh(shape: tuple[int, ...], dtype: DType, lanes: int = 0) -> Memory:
+        """Unwritten storage. Its bytes are all ones, which is NaN in every float format that has one."""
+        full = (lanes, *shape) if lanes else shape
+        type = dtype.as_numpy()
+        size = prod(full) * type.itemsize
+        raw = np.full(size, 0xFF, dtype=np.uint8)
+        return Memory(raw.view(type).reshape(full), np.zeros(size, dtype=np.bool_), bool(lanes))
+
+    def view(self, shape: tuple[int, ...], dtype: DType) -> Memory:
+        """The same bytes with another shape and type, in row-major order."""
+        type = dtype.as_numpy()
+        lead = self.data.shape[:1] if self.lanes else ()
+        raw = self.data.reshape(-1).view(np.uint8)
+        if raw.size != prod((*lead, *shape)) * type.itemsize:
+            raise ValueError(f"{raw.size} bytes are not {shape} of {dtype}")
+        return Memory(raw.view(type).reshape((*lead, *shape)), self.written, self.lanes)
+
+    def flat_index(self, index: tuple[Ints, ...]) -> Ints:
+        out: Ints = np.zeros((), dtype=np.int64)
+        for i, extent in zip(index, self.data.shape, strict=True):
+            out = out * extent + i
+        return out
+
+    def is_written(self, index: tuple[Ints, ...]) -> Bools:
+        """Whether each element of ``index`` (arrays of one shape) has been written."""
+        at = self.flat_index(index)
+        if self.written is None:
+            return np.ones(at.shape, dtype=np.bool_)
+        found: Bools = self.written.reshape(-1, self.data.dtype.itemsize)[at].all(axis=-1)
+        return found
+
+    def mark(self, index: tuple[Ints, ...]) -> None:
+        if self.written is not None:
+            self.written.reshape(-1, self.data.dtype.itemsize)[self.flat_index(index)] = True
+
+    def forget(self) -> None:
+        """Contents are unknown from here on."""
+        if self.written is not None:
+            self.written[...] = False

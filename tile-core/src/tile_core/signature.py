@@ -1,0 +1,50 @@
+"""How a program is called: its parameters, symbolic dimensions and grids, in words that a launcher needs no program for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .backend import LaunchParam, LaunchSpec
+from .expr import Buffer, Expr, Var, text
+from .program import Alloc, TileProgram
+from .program.verify import used_dimensions
+from .program.visit import statements, written_buffers
+
+
+def launch_spec(
+    program: TileProgram, entries: Sequence[str], extra: Mapping[str, Any] | None = None
+) -> LaunchSpec:
+    """The launch specification of a complete program; ``entries`` names one entry point for each of its launches.
+
+    Parameters come in the order of the signature, then one of kind ``dim`` for each symbolic dimension.
+    """
+    written = {b.storage for s in statements(program.body) for b in written_buffers(s)}
+    params = [_param(p.name, p.value, written) for p in program.params]
+    params += [LaunchParam(v.name, "dim", v.dtype.name) for v in used_dimensions(program)]
+    launches = program.launches
+    if len(launches) != len(entries):
+        raise ValueError(f"{len(entries)} entry points for {len(launches)} launches")
+    grids = [tuple(_extent(g) for g in s.grid) for s in launches]
+    rows = [(name, grid, s.threads) for name, grid, s in zip(entries, grids, launches, strict=True)]
+    return LaunchSpec(tuple(params), tuple(rows), program.outputs, dict(extra or {}))
+
+
+def workspaces(program: TileProgram) -> tuple[Buffer, ...]:
+    """Buffers in global memory that the launcher allocates at each call."""
+    return tuple(s.buffer for s in program.body if isinstance(s, Alloc))
+
+
+def _param(name: str, value: Buffer | Var, written: set[Buffer]) -> LaunchParam:
+    if isinstance(value, Buffer):
+        shape = tuple(_extent(d) for d in value.shape)
+        strides = () if value.strides is None else tuple(_extent(d) for d in value.strides)
+        return LaunchParam(
+            name, "tensor", value.dtype.name, shape, strides, value in written, value.dtype.bytes
+        )
+    kind = "pointer" if value.dtype.kind == "handle" else "scalar"
+    return LaunchParam(name, kind, value.dtype.name)
+
+
+def _extent(d: int | Expr) -> int | str:
+    return text(d) if isinstance(d, Expr) else d

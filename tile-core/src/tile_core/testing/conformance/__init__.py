@@ -1,0 +1,39 @@
+"""The tests of the kit. A backend's test module takes them all and says whose they are:
+
+>>> from tile_core.testing.conformance import *  # doctest: +SKIP
+>>> TILE_BACKEND = "mine"
+"""
+
+from __future__ import annotations
+
+from .test_compile import test_artifact, test_fingerprint
+from .test_emit import test_source_is_deterministic, test_source_is_launchable
+from .test_numerics import test_numerics
+from .test_plugin import (
+    test_checks_answer,
+    test_devices_are_of_known_targets,
+    test_facts_agree,
+    test_first_target_is_the_default,
+    test_import_is_light,
+    test_roles_are_there_or_say_why,
+    test_target_text,
+    test_tested_devices_are_readable,
+    test_version_of_the_interface,
+)
+
+__all__ = [
+    "test_artifact",
+    "test_checks_answer",
+    "test_devices_are_of_known_targets",
+    "test_facts_agree",
+    "test_fingerprint",
+    "test_first_target_is_the_default",
+    "test_import_is_light",
+    "test_numerics",
+    "test_roles_are_there_or_say_why",
+    "test_source_is_deterministic",
+    "test_source_is_launchable",
+    "test_target_text",
+    "test_tested_devices_are_readable",
+    "test_version_of_the_interface",
+]

@@ -1,0 +1,88 @@
+"""A case through the stages of the compiler, one at a time, for one backend: plan, source, artifact, launch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..backend import Artifact, Backend, LaunchSpec, Source
+from ..errors import Unsupported
+from ..inference.plan import TilePlan
+from ..program import TileProgram
+from ..hardware import Device, TargetInfo
+from .kernels import Case
+
+R = TypeVar("R")
+
+
+def role(make: Callable[[], R]) -> R | str:
+    """What ``make`` gives, or the reason why this backend has no such role."""
+    try:
+        return make()
+    except Unsupported as error:
+        return error.message
+
+
+def plan(program: TileProgram, backend: Backend, info: TargetInfo) -> TilePlan:
+    """The plan of a program as the backend takes it. Raises ``Unsupported`` if it cannot run it."""
+    from ..graph import build
+    from ..inference import infer
+
+    return backend.lowering(info).legalize(infer(build(program), info))
+
+
+def emit(case: Case, backend: Backend, info: TargetInfo) -> Source:
+    """The source of a case, from a program that is built anew."""
+    return backend.codegen(info).emit(plan(case.make().program, backend, info))
+
+
+def compiled(case: Case, backend: Backend, info: TargetInfo) -> tuple[Artifact, LaunchSpec]:
+    source = emit(case, backend, info)
+    return backend.compiler(info).compile(source, {}), source.launch
+
+
+def launch(case: Case, backend: Backend, device: Device, arguments: Sequence[Any]) -> list[Any]:
+    """Run a case on a device; gives the arrays as they are after it. ``arguments`` are left as they were."""
+    info = backend.info(device.target)
+    artifact, spec = compiled(case, backend, info)
+    launcher = backend.launcher(device)
+    kernel = launcher.load(artifact, spec)
+    held = [_upload(a, device) for a in arguments]
+    dims = [case.dims[name] for name in sorted(case.dims)]
+    grids = [tuple(_extent(e, case) for e in grid) for _, grid, _ in spec.entries]
+    kernel([_pointer(a) for a in held] + dims, grids)
+    launcher.synchronize()
+    return [_download(a, like) for a, like in zip(held, arguments, strict=True)]
+
+
+def _extent(extent: int | str, case: Case) -> int:
+    # text of a launch: arithmetic over the symbolic dimensions, written by our own code generator
+    return extent if isinstance(extent, int) else int(eval(extent, {"min": min, "max": max}, dict(case.dims)))
+
+
+def _upload(value: Any, device: Device) -> Any:
+    """A copy of an array in the device's memory: numpy's for a device without a torch name, else torch's."""
+    if not isinstance(value, np.ndarray) or device.torch in ("", "cpu"):
+        return value.copy() if isinstance(value, np.ndarray) else value
+    torch = importlib.import_module("torch")
+    # torch does not know ml_dtypes: bytes travel, and only the pointer counts
+    return torch.from_numpy(np.frombuffer(value.tobytes(), np.uint8).copy()).to(device.torch)
+
+
+def _download(held: Any, like: Any) -> Any:
+    if not isinstance(like, np.ndarray) or isinstance(held, np.ndarray):
+        return held
+    return np.frombuffer(held.cpu().numpy().tobytes(), like.dtype).reshape(like.shape)
+
+
+def _pointer(value: Any) -> Any:
+    match value:
+        case np.ndarray():
+            return value.ctypes.data
+        case int() | float():
+            return value
+        case _:
+            return value.data_ptr()
