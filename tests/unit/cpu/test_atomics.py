@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, at, elements, fragment, kernel, region, tensor, tile, var, whole
+from cpu_programs import allocs, at, elements, fragment, kernel, region, tensor, tile, var, whole
 
 from tile_core import settings
 from tile_core.expr import cast, const, expr

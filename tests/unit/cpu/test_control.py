@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from build import allocs, at, build, cell, dim, fragment, kernel, launch, program, region, tensor, var, whole
+from cpu_programs import allocs, at, build, cell, dim, fragment, kernel, launch, program, region, tensor, var, whole
 
 from tile_core.dtypes import dtype
 from tile_core.errors import Unsupported

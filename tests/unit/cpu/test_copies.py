@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, dim, elements, fragment, kernel, region, tensor, tile, var, whole
+from cpu_programs import allocs, dim, elements, fragment, kernel, region, tensor, tile, var, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

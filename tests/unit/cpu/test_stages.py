@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from build import BACKEND, allocs, at, build, dim, fragment, launch, plan, program, region, tensor, var, whole
+from cpu_programs import BACKEND, allocs, at, build, dim, fragment, launch, plan, program, region, tensor, var, whole
 
 from tile_core import settings
 from tile_core.backend import Artifact
@@ -16,7 +16,7 @@ from tile_core.cpu.machine import PORTABLE, host
 from tile_core.errors import BackendError
 from tile_core.expr import ceildiv
 from tile_core.program import Copy, Gemm, Parallel, Reduce, Store
-from tile_core.target import Target
+from tile_core.hardware import Target
 
 
 def softmax_like():
@@ -67,7 +67,7 @@ def test_launch_specification(made):
     assert [(p.name, p.kind, p.shape, p.written) for p in spec.params] == [
         ("A", "tensor", ("m", 96), False),
         ("B", "tensor", ("m", 96), True),
-        ("m", "scalar", (), False),
+        ("m", "dim", (), False),
     ]
     ((name, grid, _),) = spec.entries
     assert name == "soft_max_0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, at, cell, fragment, kernel, region, tensor, tile, var, whole
+from cpu_programs import allocs, at, cell, fragment, kernel, region, tensor, tile, var, whole
 
 from tile_core.errors import Unsupported
 from tile_core.expr import Space, binary, const, expr

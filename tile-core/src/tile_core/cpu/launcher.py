@@ -111,11 +111,11 @@ class CpuKernel:
 
     def _failure(self, number: int) -> KernelError:
         message, place = self.launch.extra["failures"][number - 1]
-        return KernelError(f"assertion failed: {message}" if message else "assertion failed", _span(place))
+        return KernelError(f"assertion failed: {message}", _span(place))
 
 
 def _argument_type(p: LaunchParam) -> Any:
-    return _scalar_type(p.dtype) if p.kind == "scalar" else ctypes.c_void_p
+    return _scalar_type(p.dtype) if p.kind in ("scalar", "dim") else ctypes.c_void_p
 
 
 def _span(place: dict[str, Any] | None) -> Span | None:
@@ -247,8 +247,8 @@ class _Printer:
             values[slot].append(_decoded(bits, kinds[slot][0]))
             return
         del self.found[thread]
-        texts = [_text(v, shape) for v, (_, shape) in zip(values, kinds, strict=True)]
-        print(*([message] if message else []), *texts, flush=True)
+        texts = [_text(v, *kind) for v, kind in zip(values, kinds, strict=True)]
+        print(*(t for t in (message, *texts) if t), flush=True)
 
 
 def _decoded(bits: int, type_name: str) -> int | float | bool:
@@ -260,10 +260,9 @@ def _decoded(bits: int, type_name: str) -> int | float | bool:
     return bits & ((1 << t.bits) - 1) if t.kind == "uint" else bits
 
 
-def _text(values: list[int | float | bool], shape: Sequence[int]) -> str:
-    """Nested lists for a tile, the plain value for a single one."""
-    if not shape:
-        return str(values[0])
-    for extent in reversed(shape[1:]):
-        values = [values[i : i + extent] for i in range(0, len(values), extent)]  # type: ignore[misc]
-    return str(values)
+def _text(values: list[int | float | bool], type_name: str, shape: Sequence[int]) -> str:
+    """As numpy prints a value or a tile of the type. Imports numpy."""
+    import numpy as np
+
+    array = np.array(values).astype(ALL[type_name].as_numpy())
+    return str(array.reshape(tuple(shape))[()])
