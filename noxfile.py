@@ -21,7 +21,7 @@ PACKAGES = ("tile-core", *(f"tile-backend-{name}" for name in BACKENDS[:6]))
 
 
 def install(session: nox.Session) -> None:
-    session.install("-r", "requirements-test.txt")
+    session.install("-r", "tests/requirements.txt")
 
 
 @nox.session(venv_backend="none")
@@ -29,7 +29,7 @@ def dev(session: nox.Session) -> None:
     """Make `.venv` with every package editable and all tools."""
     session.run("python3", "-m", "venv", ".venv", external=True)
     pip = (".venv/bin/python", "-m", "pip", "install")
-    session.run(*pip, "-r", "requirements-test.txt", "nox>=2024.10", "pyright[nodejs]", external=True)
+    session.run(*pip, "-r", "tests/requirements.txt", "nox>=2024.10", "pyright[nodejs]", external=True)
 
 
 @nox.session

@@ -29,7 +29,9 @@ def dim(name: str, type: str = "int32") -> Var:
     return Var(name, dtype(type), 0)
 
 
-def tensor(name: str, shape: Sequence[Any], type: str = "float32", strides: Sequence[Any] | None = None) -> Buffer:
+def tensor(
+    name: str, shape: Sequence[Any], type: str = "float32", strides: Sequence[Any] | None = None
+) -> Buffer:
     return Buffer(name, tuple(shape), dtype(type), Space.GLOBAL, None if strides is None else tuple(strides))
 
 

@@ -8,15 +8,29 @@ import sys
 
 import numpy as np
 import pytest
-from cpu_programs import BACKEND, allocs, at, build, dim, fragment, launch, plan, program, region, tensor, var, whole
+from cpu_programs import (
+    BACKEND,
+    allocs,
+    at,
+    build,
+    dim,
+    fragment,
+    launch,
+    plan,
+    program,
+    region,
+    tensor,
+    var,
+    whole,
+)
 
 from tile_core import settings
 from tile_core.backend import Artifact
 from tile_core.cpu.machine import PORTABLE, host
 from tile_core.errors import BackendError
 from tile_core.expr import ceildiv
-from tile_core.program import Copy, Gemm, Parallel, Reduce, Store
 from tile_core.hardware import Target
+from tile_core.program import Copy, Gemm, Parallel, Reduce, Store
 
 
 def softmax_like():

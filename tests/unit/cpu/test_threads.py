@@ -8,7 +8,21 @@ from cpu_programs import allocs, at, cell, fragment, kernel, region, tensor, til
 
 from tile_core.errors import Unsupported
 from tile_core.expr import Space, binary, const, expr
-from tile_core.program import Atomic, Bind, Break, Continue, Copy, Fill, For, If, Parallel, Print, Store, Sync, While
+from tile_core.program import (
+    Atomic,
+    Bind,
+    Break,
+    Continue,
+    Copy,
+    Fill,
+    For,
+    If,
+    Parallel,
+    Print,
+    Store,
+    Sync,
+    While,
+)
 from tile_core.span import Span
 
 N = 64
@@ -55,10 +69,15 @@ def test_tree_reduction_in_a_loop(rng):
         *allocs(s),
         Store(s, (tx,), at(a, tx)),
         Sync(),
-        For(i, expr(0), 6, (
-            If(tx < half, (Store(s, (tx,), at(s, tx) + at(s, tx + half)),)),
-            Sync(),
-        )),
+        For(
+            i,
+            expr(0),
+            6,
+            (
+                If(tx < half, (Store(s, (tx,), at(s, tx) + at(s, tx + half)),)),
+                Sync(),
+            ),
+        ),
         If(binary("==", tx, 0), (Store(b, (expr(0),), at(s, 0)),)),
     ]
     p, q = rng.integers(-9, 9, N).astype(np.float32), np.zeros(1, np.float32)
@@ -89,12 +108,17 @@ def test_accumulator_over_a_loop_with_barriers(rng):
     body = [
         *allocs(s, total),
         Store(total, (), const(0.0, "float32")),
-        For(k, expr(0), 5, (
-            Copy(region(a, k, (0, N)), whole(s)),
-            Sync(),
-            Store(total, (), at(total) + at(s, N - 1 - tx)),
-            Sync(),
-        )),
+        For(
+            k,
+            expr(0),
+            5,
+            (
+                Copy(region(a, k, (0, N)), whole(s)),
+                Sync(),
+                Store(total, (), at(total) + at(s, N - 1 - tx)),
+                Sync(),
+            ),
+        ),
         Store(b, (tx,), at(total)),
     ]
     p, q = rng.integers(-9, 9, (5, N)).astype(np.float32), np.zeros(N, np.float32)
@@ -111,11 +135,14 @@ def test_uniform_counter_in_a_while_loop(rng):
         Store(s, (tx,), tx),
         Store(n, (), expr(0)),
         Sync(),
-        While(at(n) < 3, (
-            Store(s, (tx,), at(s, tx) + 10),
-            Sync(),
-            Store(n, (), at(n) + 1),
-        )),
+        While(
+            at(n) < 3,
+            (
+                Store(s, (tx,), at(s, tx) + 10),
+                Sync(),
+                Store(n, (), at(n) + 1),
+            ),
+        ),
         Store(out, (tx,), at(s, tx) + at(n)),
     ]
     y = np.zeros(N, np.int32)
@@ -129,12 +156,17 @@ def test_break_of_a_loop_with_barriers():
     body = [
         *allocs(s),
         Store(s, (tx,), expr(0)),
-        For(i, expr(0), 10, (
-            If(i >= 4, (Break(),)),
-            If(binary("==", i, 1), (Continue(),)),
-            Sync(),
-            Store(s, (tx,), at(s, tx) + i),
-        )),
+        For(
+            i,
+            expr(0),
+            10,
+            (
+                If(i >= 4, (Break(),)),
+                If(binary("==", i, 1), (Continue(),)),
+                Sync(),
+                Store(s, (tx,), at(s, tx) + i),
+            ),
+        ),
         Store(out, (tx,), at(s, tx)),
     ]
     y = np.zeros(N, np.int32)

@@ -45,7 +45,9 @@ def _check_versions() -> None:
         try:
             found = metadata.version(package)
         except metadata.PackageNotFoundError:
-            raise BackendError(f"{package} is not installed", help=f'pip install "{package}=={wanted}.*"') from None
+            raise BackendError(
+                f"{package} is not installed", help=f'pip install "{package}=={wanted}.*"'
+            ) from None
         if not (found + ".").startswith(wanted + "."):
             raise BackendError(
                 f"{package} {found} is installed, {wanted}.* is needed",

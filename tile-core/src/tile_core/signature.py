@@ -19,15 +19,19 @@ def launch_spec(
 
     Parameters come in the order of the signature, then one of kind ``dim`` for each symbolic dimension.
     """
-    written = {b.storage for s in statements(program.body) for b in written_buffers(s)}
-    params = [_param(p.name, p.value, written) for p in program.params]
-    params += [LaunchParam(v.name, "dim", v.dtype.name) for v in used_dimensions(program)]
     launches = program.launches
     if len(launches) != len(entries):
         raise ValueError(f"{len(entries)} entry points for {len(launches)} launches")
     grids = [tuple(_extent(g) for g in s.grid) for s in launches]
     rows = [(name, grid, s.threads) for name, grid, s in zip(entries, grids, launches, strict=True)]
-    return LaunchSpec(tuple(params), tuple(rows), program.outputs, dict(extra or {}))
+    return LaunchSpec(launch_params(program), tuple(rows), program.outputs, dict(extra or {}))
+
+
+def launch_params(program: TileProgram) -> tuple[LaunchParam, ...]:
+    """Parameters in the order of the signature, then one of kind ``dim`` for each symbolic dimension."""
+    written = {b.storage for s in statements(program.body) for b in written_buffers(s)}
+    own = [_param(p.name, p.value, written) for p in program.params]
+    return (*own, *(LaunchParam(v.name, "dim", v.dtype.name) for v in used_dimensions(program)))
 
 
 def workspaces(program: TileProgram) -> tuple[Buffer, ...]:

@@ -33,7 +33,9 @@ def _processor() -> Finding:
     except Exception as e:
         return Finding("error", f"LLVM does not know this processor: {e}", "pip install llvmlite")
     level = "ok" if found.vector_bytes >= 32 else "warning"
-    return Finding(level, f"{found.cpu}, vectors of {found.vector_bytes} bytes, {found.l2 >> 10} KiB of L2 per core")
+    return Finding(
+        level, f"{found.cpu}, vectors of {found.vector_bytes} bytes, {found.l2 >> 10} KiB of L2 per core"
+    )
 
 
 CHECKS = (Check("cpu packages", _packages), Check("cpu processor", _processor))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..backend import LaunchSpec, Source
 from ..expr import Buffer, Expr, text
+from ..hardware import TargetInfo
 from ..inference.plan import TilePlan
 from ..signature import launch_spec
 from ..span import Span
-from ..hardware import TargetInfo
 from .machine import machine
 
 if TYPE_CHECKING:

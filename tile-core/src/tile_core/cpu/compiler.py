@@ -23,8 +23,9 @@ class CpuCompiler:
         self.machine = machine(info.target.arch)
 
     def fingerprint(self) -> str:
-        """llvmlite's version and the processor with its features."""
-        return f"llvmlite {metadata.version('llvmlite')} {platform.system()} {self.machine}"
+        """Llvmlite's version and the processor with its features."""
+        m = self.machine
+        return f"llvmlite {metadata.version('llvmlite')} {platform.system()} {m.triple} {m.cpu} {','.join(sorted(m.features))} {m.l2}"
 
     def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact:
         module, machine = self._optimized(source.text, int(options.get("optimize", 3)))

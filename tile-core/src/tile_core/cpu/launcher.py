@@ -151,7 +151,9 @@ class _Entry:
             return
         step = max(1, blocks // (workers * CHUNKS_PER_WORKER))
         # next() of a C iterator is atomic: the workers share it without a lock
-        chunks = zip(range(0, blocks, step), itertools.chain(range(step, blocks, step), (blocks,)), strict=True)
+        chunks = zip(
+            range(0, blocks, step), itertools.chain(range(step, blocks, step), (blocks,)), strict=True
+        )
         shared = _Shared(chunks)
         others = [_pool(workers).submit(self._work, arguments, context, shared) for _ in range(workers - 1)]
         self._work(arguments, context, shared)

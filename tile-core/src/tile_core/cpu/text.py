@@ -43,7 +43,13 @@ def finished(text: str, machine: Machine, private: dict[str, int]) -> str:
         f'attributes #0 = {{ nounwind "target-cpu"="{machine.cpu}" "target-features"="{machine.feature_text}" '
         f'"prefer-vector-width"="{machine.vector_bytes * 8}" }}'
     )
-    parts = [*HEADER.findall(text), *sorted(declared.values()), *bodies, *(f.text for f in functions), attributes]
+    parts = [
+        *HEADER.findall(text),
+        *sorted(declared.values()),
+        *bodies,
+        *(f.text for f in functions),
+        attributes,
+    ]
     return "\n\n".join(parts) + "\n"
 
 

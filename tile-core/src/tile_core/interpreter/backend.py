@@ -50,6 +50,9 @@ class InterpreterBackend(Backend):
 
     name: ClassVar[str] = "interpreter"
     api: ClassVar[ApiVersion] = ApiVersion(1, 0)
+    torch_devices = (("cpu", False), ("cpu", True))
+    dlpack_devices = (1,)  # kDLCPU of dlpack.h
+    preference = -1  # never chosen unless it is named
 
     def targets(self) -> Sequence[TargetInfo]:
         return (INFO,)

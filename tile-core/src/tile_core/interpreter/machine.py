@@ -99,8 +99,6 @@ class Machine:
                 solve_dimensions(p.name, p.tensor.shape, value.shape, dims, p.span)
                 self.store[p.tensor] = Memory(value, None)
             elif isinstance(p.value, Var):
-                if p.value.dtype.kind == "handle":
-                    raise KernelError(f"{p.name} is a pointer: the interpreter runs tensors only", p.span)
                 self.base[p.value] = np.asarray(value).astype(p.value.dtype.as_numpy())
         for name, value in dims.items():
             for type in ("int32", "int64"):
@@ -115,10 +113,22 @@ class Machine:
         found = self.private.get(buffer) or self.store.get(buffer)
         if found is not None:
             return found
+        if buffer.base is not None:
+            return self.over_pointer(buffer)
         if buffer.source is None:
             raise KernelError(f"{buffer.name} does not exist here", buffer.span)
         shape = tuple(self.extent(d) for d in buffer.shape)
         return self.memory(buffer.source).view(shape, buffer.dtype)
+
+    def over_pointer(self, buffer: Buffer) -> Memory:
+        """A tensor made over a pointer parameter: the memory at that address."""
+        from .backend import array_at
+
+        lanes = self.lanes(1, {})
+        shape = tuple(lanes.number(d) for d in buffer.shape)
+        strides = None if buffer.strides is None else tuple(lanes.number(d) for d in buffer.strides)
+        address = lanes.number(buffer.base) if buffer.base is not None else 0
+        return Memory(array_at(address, shape, strides, buffer.dtype.name), None)
 
     def extent(self, d: int | Expr) -> int:
         return d if isinstance(d, int) else self.lanes(1, {}).number(d)

@@ -338,6 +338,8 @@ class _Rewriter(ast.NodeTransformer):
         value = self.visit(node.value)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             return self.assign_name(node, node.targets[0].id, value, isinstance(node.value, ast.Call))
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+            return self.assign_to(node, node.targets[0], value)
         temporary = self.fresh("value")
         value = self.do("settled", self.number(node.value), value, at=node.value)
         out: list[ast.stmt] = [ast.copy_location(ast.Assign([ast.Name(temporary, ast.Store())], value), node)]

@@ -200,7 +200,8 @@ def _index(i: Any, size: int | Expr, buffer: Buffer, dimension: int, span: Span 
         raise KernelError(f"{buffer.name} is indexed by a {x.dtype}", span, help="convert it: T.int32(...)")
     if isinstance(x, Const):
         value = int(x.value)
-        if isinstance(size, int) and not -size <= value < size:
+        # an empty dimension has no index; 0 is where an empty copy begins
+        if isinstance(size, int) and not -size <= value < max(size, 1):
             raise KernelError(
                 f"index {value} is out of range for dimension {dimension} of {buffer.name}, which has size {size}",
                 span,

@@ -103,7 +103,9 @@ def _divide(op: str, a: Node, b: Node, t: DType) -> Node:
         safe, valid = tvm.Select(bad, one, b), tvm.NE(b, nought)
     quotient, remainder = tvm.Div(a, safe), tvm.Mod(a, safe)
     if op in ("//", "%") and signed:
-        differ = tvm.LT(remainder, nought) if literal and literal > 0 else _signs_differ(remainder, safe, nought)
+        differ = (
+            tvm.LT(remainder, nought) if literal and literal > 0 else _signs_differ(remainder, safe, nought)
+        )
         quotient = tvm.Select(differ, tvm.Sub(quotient, one), quotient)
         remainder = tvm.Select(differ, tvm.Add(remainder, safe), remainder)
     if op in ("%", "truncmod"):

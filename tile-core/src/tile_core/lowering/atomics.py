@@ -81,7 +81,9 @@ def _update(
     if s.op == "load":
         return kept
     new = _private_update(s.op, numbers.decode(bits, t), value, t)
-    store = tvm.BufferStore(scope.memory.array(s.buffer), numbers.encode(new, t), [scope.offset(s.buffer, place)])
+    store = tvm.BufferStore(
+        scope.memory.array(s.buffer), numbers.encode(new, t), [scope.offset(s.buffer, place)]
+    )
     return [*kept, store]
 
 

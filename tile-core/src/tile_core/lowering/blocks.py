@@ -87,7 +87,9 @@ class _Function:
         memory = scope.memory
         params += [s.pointer for s in memory.scratch]
         params += [self.reports.context, begin, end]
-        function = tvm.PrimFunc(params, sequence([*memory.declarations, *body]), ret_type=tvm.PrimType("int32"))
+        function = tvm.PrimFunc(
+            params, sequence([*memory.declarations, *body]), ret_type=tvm.PrimType("int32")
+        )
         function = function.with_attr("global_symbol", self.name)
         return Entry(self.name, self.launch, function, tuple(s.bytes for s in memory.scratch))
 

@@ -22,7 +22,9 @@ def copy(scope: Scope, s: Copy) -> list[Node]:
     t = source.dtype
     hold = stage(scope, "staged", source.shape, numbers.held(t), s.span)
     first = over(scope, source.shape, lambda at: [hold.store(at, source.read(at))])
-    second = over(scope, target.shape, lambda at: target.write(at, numbers.cast(hold.load(at), t, target.dtype)))
+    second = over(
+        scope, target.shape, lambda at: target.write(at, numbers.cast(hold.load(at), t, target.dtype))
+    )
     return [*first, *second]
 
 
@@ -113,7 +115,9 @@ def transpose(scope: Scope, s: Transpose) -> list[Node]:
         return over(scope, target.shape, lambda at: target.write(at, source.read_as(swapped(at), u)))
     hold = stage(scope, "transposed", source.shape, numbers.held(t), s.span)
     first = over(scope, source.shape, lambda at: [hold.store(at, source.read(at))])
-    second = over(scope, target.shape, lambda at: target.write(at, numbers.cast(hold.load(swapped(at)), t, u)))
+    second = over(
+        scope, target.shape, lambda at: target.write(at, numbers.cast(hold.load(swapped(at)), t, u))
+    )
     return [*first, *second]
 
 

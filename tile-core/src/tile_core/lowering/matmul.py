@@ -88,7 +88,8 @@ def _check(s: Gemm, a: Box, b: Box, mnk: tuple[int, int, int]) -> None:
         found = fixed(box.shape, s.span)
         if found != shape:
             raise KernelError(
-                f"gemm: {name} ({box.buffer.name}) has shape {found}, {shape} is needed", s.span,
+                f"gemm: {name} ({box.buffer.name}) has shape {found}, {shape} is needed",
+                s.span,
                 why=f"c is {m} x {n} and the products run over k = {k}",
             )
 
@@ -138,7 +139,7 @@ def _staged(hold: Staged, flip: bool) -> Operand:
 def _right(
     scope: Scope, s: Gemm, b: Box, kind: str, mnk: tuple[int, int, int], block: Blocking
 ) -> tuple[list[Node], Operand, bool]:
-    """b packed, so that each panel of columns is contiguous; as it lies if that is enough."""
+    """B packed, so that each panel of columns is contiguous; as it lies if that is enough."""
     m, n, k = mnk
     few_rows = block.rows == m  # each element of b is used once: packing would only cost
     if few_rows and not s.transpose_b and _direct(b, kind) and known(b.strides()[1]) == 1:
@@ -177,7 +178,7 @@ def _pack(
 
 
 def _target(scope: Scope, s: Gemm, c: Box, kind: str) -> tuple[list[Node], list[Node], Operand]:
-    """c as it lies if the kernel can write it there; else a copy of it, before and after."""
+    """C as it lies if the kernel can write it there; else a copy of it, before and after."""
     if _direct(c, kind) and known(c.strides()[1]) == 1:
         return [], [], _in_place(scope, c, False)
     hold = stage(scope, "sums", c.shape, kind, s.span)
@@ -209,7 +210,9 @@ class _Calls:
             out += over(
                 scope,
                 [i64(whole)],
-                lambda p: self._rows(scope, m, multiply(p[0], i64(width)), self.block.vectors, self.block.lanes),
+                lambda p: self._rows(
+                    scope, m, multiply(p[0], i64(width)), self.block.vectors, self.block.lanes
+                ),
                 "panel",
             )
         if rest:
@@ -241,7 +244,9 @@ class _Calls:
         def call(p: list[Node]) -> list[Node]:
             row = add(multiply(p[0], i64(rows)), i64(first))
             zero = i64(0)
-            return [run(name, self.left.at(row, zero), self.right.at(zero, column), self.target.at(row, column))]
+            return [
+                run(name, self.left.at(row, zero), self.right.at(zero, column), self.target.at(row, column))
+            ]
 
         return over(scope, [i64(count)], call, "block")
 

@@ -93,9 +93,10 @@ def _elements(buffer: Buffer) -> int:
             help="give an on-chip buffer a fixed shape",
         )
     if buffer.space is Space.GLOBAL:
-        raise KernelError(f"{buffer.name} is global memory, but neither a parameter nor a workspace", buffer.span)
+        raise KernelError(
+            f"{buffer.name} is global memory, but neither a parameter nor a workspace", buffer.span
+        )
     size = 1
     for extent in shape:
         size *= extent
     return size
-

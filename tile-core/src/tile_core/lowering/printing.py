@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .. import _tvm as tvm
 from ..dtypes import ALL, DType
-
 from ..program import Print, Region
 from . import numbers
 from .nodes import Node, i64, known, run
@@ -27,14 +26,16 @@ def print_(scope: Scope, s: Print) -> list[Node]:
         if isinstance(value, Region):
             box = Box.of(scope, value)
             kinds.append((value.dtype.name, tuple(known(e) or -1 for e in box.shape)))
-            out += over(scope, box.shape, lambda at, box=box, slot=slot: [_emit(scope, site, slot, box.read(at), box.dtype)])
+            out += over(
+                scope,
+                box.shape,
+                lambda at, box=box, slot=slot: [_emit(scope, site, slot, box.read(at), box.dtype)],
+            )
         else:
             kinds.append((value.dtype.name, ()))
             out.append(_emit(scope, site, slot, scope.value(value), value.dtype))
     reports.prints.append((s.message, tuple(kinds)))
     return [*out, run("tile.print", reports.context, i64(site), i64(LAST), i64(0))]
-
-
 
 
 def _emit(scope: Scope, site: int, slot: int, value: Node, t: DType) -> Node:

@@ -79,7 +79,9 @@ def _along_rows(scope: Scope, s: Reduce, source: Box, target: Box) -> list[Node]
         if row is None:
             start = scope.address(source.buffer, source.place(first))
         else:
-            before = over(scope, source.shape[-1:], lambda at: [row.store(at, source.read_as([*outer, *at], t))], "r")
+            before = over(
+                scope, source.shape[-1:], lambda at: [row.store(at, source.read_as([*outer, *at], t))], "r"
+            )
             start = row.address([i64(0)])
         result = tvm.Var("reduced", kind)
         count = source.shape[-1] if n is None else i64(n)
@@ -112,7 +114,11 @@ def _across(scope: Scope, s: Reduce, source: Box, target: Box) -> list[Node]:
         r = scope.ranged("r", i64(1), length)
 
         def step(i: list[Node]) -> list[Node]:
-            return [set_(i, _combined(s.kind, get(i), _element(s.kind, source, [*o, r, *i], t), t, s.propagate_nan))]
+            return [
+                set_(
+                    i, _combined(s.kind, get(i), _element(s.kind, source, [*o, r, *i], t), t, s.propagate_nan)
+                )
+            ]
 
         steps = [] if known(length) == 1 else loop(r, i64(1), length, over(scope, inner, step, "c"))
         return [*start, *steps, *over(scope, inner, lambda i: finish(o, i), "d")]
@@ -121,7 +127,9 @@ def _across(scope: Scope, s: Reduce, source: Box, target: Box) -> list[Node]:
         place = _without([*o, i64(0), *i], axis, len(target.shape))
         value = get(i)
         if not s.clear:
-            value = _combined(s.kind, numbers.cast(target.read(place), target.dtype, t), value, t, s.propagate_nan)
+            value = _combined(
+                s.kind, numbers.cast(target.read(place), target.dtype, t), value, t, s.propagate_nan
+            )
         return target.write(place, numbers.cast(value, t, target.dtype))
 
     return over(scope, outer, rows, "o")
@@ -176,5 +184,3 @@ def quantify(scope: Scope, s: Quantify) -> list[Node]:
     bind = tvm.BindStmt(result, tvm.NE(tvm.BufferLoad(cell, zero), tvm.IntImm("uint8", 0)))
     scope.define(s.result, result)
     return [begin, *body, bind]
-
-

@@ -96,4 +96,3 @@ class Box:
         """Strides of the dimensions that count."""
         every_stride = self.scope.strides(self.buffer)
         return [every_stride[d] for d in self.counted]
-

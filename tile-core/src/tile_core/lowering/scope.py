@@ -89,7 +89,9 @@ class Scope:
                 return i64(int(x.value))
             case Var() if x in self.indices:
                 return self.indices[x]
-            case Binary(op=("+" | "-" | "*" | "//" | "%" | "min" | "max")) if x.dtype.kind == "int" and x.dtype.bits >= 32:
+            case Binary(op=("+" | "-" | "*" | "//" | "%" | "min" | "max")) if (
+                x.dtype.kind == "int" and x.dtype.bits >= 32
+            ):
                 found = self._wide_binary(x)
             case Cast(value=inner) if x.type.name == "int64" and inner.dtype.kind == "int":
                 return self.wide(inner)
@@ -229,7 +231,9 @@ class Scope:
     def _select(self, x: Select) -> Node:
         """Both sides are evaluated if all their loads are certainly inside; else only the chosen one is."""
         condition = self.value(x.condition)
-        if not x.lazy or all(self._certain(e) for side in (x.then, x.other) for e in walk(side) if isinstance(e, Load)):
+        if not x.lazy or all(
+            self._certain(e) for side in (x.then, x.other) for e in walk(side) if isinstance(e, Load)
+        ):
             return tvm.Select(condition, self.value(x.then), self.value(x.other))
         fact = self.condition(x.condition)
         if fact is None:

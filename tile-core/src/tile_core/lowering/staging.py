@@ -38,7 +38,9 @@ class Staged:
         return tvm.tirx.address_of(self.load(local))
 
 
-def stage(scope: Scope, name: str, extents: Sequence[Node], kind: str, span: Span | None, pitch: int = 0) -> Staged:
+def stage(
+    scope: Scope, name: str, extents: Sequence[Node], kind: str, span: Span | None, pitch: int = 0
+) -> Staged:
     """Room for a tile. Raises ``Unsupported`` if its size is only known at launch."""
     shape = fixed(extents, span)
     pitch = pitch or (shape[-1] if shape else 1)
@@ -63,7 +65,9 @@ def fixed(extents: Sequence[Node], span: Span | None) -> tuple[int, ...]:
 
 def over(scope: Scope, extents: Sequence[Node], body: Body, name: str = "i") -> list[Node]:
     """Nested loops over [0, extent), outermost first; the prover knows the ranges."""
-    places = [i64(0) if known(e) == 1 else scope.ranged(f"{name}{d}", i64(0), e) for d, e in enumerate(extents)]
+    places = [
+        i64(0) if known(e) == 1 else scope.ranged(f"{name}{d}", i64(0), e) for d, e in enumerate(extents)
+    ]
     out = body(list(places))
     for var, extent in zip(reversed(places), reversed(extents), strict=True):
         if known(extent) != 1:

@@ -102,7 +102,9 @@ class Statements:
             case Alloc() | Sync() | Assume():
                 return []  # memory is placed at first use; a block is one thread of control
             case Breakpoint():
-                raise Unsupported("breakpoint() needs the interpreter", s.span, help="run with TILE_INTERPRET=1")
+                raise Unsupported(
+                    "breakpoint() needs the interpreter", s.span, help="run with TILE_INTERPRET=1"
+                )
             case _:
                 raise InternalError(f"no lowering of {type(s).__name__}", s.span)
 
@@ -177,5 +179,3 @@ class Statements:
         number = i64(len(reports.failures))
         fail = [run("tile.fail", reports.context, number), tvm.tirx.Return(tvm.IntImm("int32", 0))]
         return when(tvm.Not(self.scope.value(s.condition)), fail)
-
-

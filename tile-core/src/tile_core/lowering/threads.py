@@ -11,8 +11,32 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import Unsupported
 from ..expr import Buffer, Expr, Load, Space, Var, expr, rebuilt, variables
-from ..program import Alloc, Bind, Break, Continue, For, If, Launch, Parallel, Region, Stmt, Store, Sync, TileOp, While
-from ..program.visit import REGION_FIELDS, bodies, buffers, defined, expressions, mapped, statements, written_buffers
+from ..program import (
+    Alloc,
+    Bind,
+    Break,
+    Continue,
+    For,
+    If,
+    Launch,
+    Parallel,
+    Region,
+    Stmt,
+    Store,
+    Sync,
+    TileOp,
+    While,
+)
+from ..program.visit import (
+    REGION_FIELDS,
+    bodies,
+    buffers,
+    defined,
+    expressions,
+    mapped,
+    statements,
+    written_buffers,
+)
 from .uniform import Varying, escapes, private
 
 Body = tuple[Stmt, ...]
@@ -98,7 +122,9 @@ class _Split:
 
 
 def _divergent(s: Stmt) -> Unsupported:
-    inside = next((x for x in statements((s,)) if isinstance(x, (Sync, TileOp, Parallel, Break, Continue))), s)
+    inside = next(
+        (x for x in statements((s,)) if isinstance(x, (Sync, TileOp, Parallel, Break, Continue))), s
+    )
     return Unsupported(
         "threads of a block part ways here, around a step that all of them do together",
         s.span,
@@ -130,10 +156,14 @@ class _Spread:
         for b in self.split.varying.buffers:
             numbers = users.get(b, set())
             if len(numbers) > 1 or any(self.split.runs[n].in_loop for n in numbers):
-                self.spread[b] = replace(b, shape=(self.launch.thread_count, *b.shape), space=Space.LOCAL, strides=None)
+                self.spread[b] = replace(
+                    b, shape=(self.launch.thread_count, *b.shape), space=Space.LOCAL, strides=None
+                )
 
     def _find_values(self) -> None:
-        made = {v: run.number for run in self.split.runs for s in run.body for v in defined(s) if not bodies(s)}
+        made = {
+            v: run.number for run in self.split.runs for s in run.body for v in defined(s) if not bodies(s)
+        }
         used: dict[Var, set[int]] = {}
         for run in self.split.runs:
             for s in statements(run.body):
@@ -141,7 +171,9 @@ class _Spread:
                     used.setdefault(v, set()).add(run.number)
         for v, number in made.items():
             if used.get(v, set()) - {number}:
-                self.cells[v] = Buffer(f"{v.name}_of", (self.launch.thread_count,), v.dtype, Space.LOCAL, number=v.number)
+                self.cells[v] = Buffer(
+                    f"{v.name}_of", (self.launch.thread_count,), v.dtype, Space.LOCAL, number=v.number
+                )
 
     @property
     def _thread(self) -> Expr:
@@ -188,7 +220,9 @@ class _Spread:
                 known = x in self.cells and x not in made
                 return Load(self.cells[x], (self._thread,)) if known else x
             if isinstance(x, Load) and x.buffer.storage in self.spread:
-                return replace(x, buffer=self._wide(x.buffer), indices=(self._thread, *map(change, x.indices)))
+                return replace(
+                    x, buffer=self._wide(x.buffer), indices=(self._thread, *map(change, x.indices))
+                )
             return rebuilt(x, change)
 
         out = mapped(s, change, lambda body: tuple(self._statement(x, made) for x in body))
@@ -223,4 +257,3 @@ class _Spread:
             extent=(1, *r.extent),
             point=(True, *r.point),
         )
-

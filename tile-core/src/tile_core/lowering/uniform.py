@@ -6,8 +6,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..expr import Buffer, Expr, Load, Space, Var, walk
-from ..program import Atomic, Bind, Break, Continue, For, If, Launch, Parallel, Region, Stmt, Store, TileOp, While
-from ..program.visit import bodies, defined, expressions, read_buffers, read_regions, written_buffers, written_regions
+from ..program import (
+    Atomic,
+    Bind,
+    Break,
+    Continue,
+    For,
+    If,
+    Launch,
+    Parallel,
+    Region,
+    Stmt,
+    Store,
+    TileOp,
+    While,
+)
+from ..program.visit import (
+    bodies,
+    defined,
+    expressions,
+    read_buffers,
+    read_regions,
+    written_buffers,
+    written_regions,
+)
 
 PRIVATE = (Space.LOCAL, Space.VAR)
 
@@ -36,13 +58,17 @@ class Varying:
 
     def expr(self, x: Expr) -> bool:
         return any(
-            e in self.variables if isinstance(e, Var) else isinstance(e, Load) and e.buffer.storage in self.buffers
+            e in self.variables
+            if isinstance(e, Var)
+            else isinstance(e, Load) and e.buffer.storage in self.buffers
             for e in walk(x)
         )
 
     def here(self, s: Stmt) -> bool:
         """Whether ``s`` itself, not the statements in it, reads anything that differs."""
-        return any(self.expr(x) for x in expressions(s)) or any(b.storage in self.buffers for b in read_buffers(s))
+        return any(self.expr(x) for x in expressions(s)) or any(
+            b.storage in self.buffers for b in read_buffers(s)
+        )
 
     def anywhere(self, s: Stmt) -> bool:
         """Whether ``s`` or a statement in it reads or writes anything that differs."""

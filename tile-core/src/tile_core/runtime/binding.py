@@ -71,12 +71,12 @@ def _compiled(expression: str) -> CodeType:
     return compile(tree, "<extent>", "eval")
 
 
-def evaluate(extent: int | str, dims: Mapping[str, int]) -> int:
+def evaluate(extent: int | str, dims: Mapping[str, int | float]) -> int:
     """An extent of a launch specification for given dimensions."""
     if isinstance(extent, int):
         return extent
     if extent in dims:
-        return dims[extent]
+        return int(dims[extent])
     return int(eval(_compiled(extent), {"__builtins__": {}, **FUNCTIONS}, dict(dims)))
 
 
@@ -151,7 +151,8 @@ def bind(launch: LaunchSpec, arguments: Sequence[Any]) -> tuple[Bound, list[Tens
         if p.name not in dims:
             raise ArgumentError(f"no tensor gives the dimension {p.name}")
         values.append(dims[p.name])
-    grids = tuple(tuple(max(0, evaluate(g, dims)) for g in grid) for _, grid, _ in launch.entries)
+    known = {**{p.name: v for p, v in zip(launch.params, values, strict=True) if p.kind == "scalar"}, **dims}
+    grids = tuple(tuple(max(0, evaluate(g, known)) for g in grid) for _, grid, _ in launch.entries)
     return Bound(tuple(values), grids, dims), views
 
 

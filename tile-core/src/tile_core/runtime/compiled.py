@@ -108,6 +108,7 @@ class Kernel:
         if found is None:
             with self._lock:
                 backend, entry = self.backend, self.entry(where)
+                _reachable(backend, where)
                 devices = backend.devices()
                 if index >= len(devices):
                     findings = [c.run() for c in backend.checks()]
@@ -145,7 +146,6 @@ class Kernel:
         from .pipeline import compile_program
 
         made = compile_program(self.request_program, self.backend, self.info, self.request.options)
-        self.__dict__["plan"] = made.plan
         self.times = made.times
         about = {"name": self.name, "target": str(self.target)}
         entry = Entry(made.artifact, made.source, about)
@@ -208,9 +208,20 @@ class Kernel:
     @cached_property
     def plan(self) -> Any:
         """What inference decided: grid, layouts, instructions, moves."""
-        from .pipeline import legalized, make_plan
+        from .pipeline import make_plan
 
-        return legalized(make_plan(self.request_program, self.info), self.backend)
+        return make_plan(self.request_program, self.info)
+
+    @property
+    def ir(self) -> str:
+        """The lowered program from which the source is printed. Raises ``Unsupported`` if the backend has none."""
+        from .pipeline import legalized
+
+        codegen = self.backend.codegen(self.info)
+        show = getattr(codegen, "ir", None)
+        if show is None:
+            raise Unsupported(f"{self.backend.name} prints its source from the plan: it has no other ir")
+        return show(legalized(self.plan, self.backend))
 
     @property
     def graph(self) -> Any:
@@ -267,6 +278,18 @@ class Kernel:
     def __repr__(self) -> str:
         where = self._chosen or self.wanted or "not yet compiled"
         return f"<kernel {self.name}: {where}>"
+
+
+def _reachable(backend: Backend, where: TensorDevice | None) -> None:
+    """Raise ``ArgumentError`` if the backend cannot reach tensors that live ``where``."""
+    if where is None or where.torch in backend.torch_devices or where.dlpack in backend.dlpack_devices:
+        return
+    if backend.torch_devices or backend.dlpack_devices:
+        own = ", ".join(dict.fromkeys(f"{name!r}" for name, _ in backend.torch_devices))
+        raise ArgumentError(
+            f"the tensors are on {where}, a kernel for {backend.name} cannot reach them",
+            help=f"move them to device {own}, or choose another target",
+        )
 
 
 def _same(value: Any) -> Any:

@@ -11,8 +11,21 @@ from collections.abc import Callable
 from .writer import Function, Value, like
 
 # Minimax fits, highest power first; relative error below 6e-9 on the interval named.
-EXP2 = (0.00015475095, 0.0013400311, 0.0096180084, 0.0555032764, 0.24022651305, 0.69314720637)  # (2^f - 1)/f, |f| <= 1/2
-EXP = (0.00139504766, 0.00836888400, 0.0416662060147, 0.16666518883, 0.50000000951)  # (e^r - 1 - r)/r^2, |r| <= ln2/2
+EXP2 = (
+    0.00015475095,
+    0.0013400311,
+    0.0096180084,
+    0.0555032764,
+    0.24022651305,
+    0.69314720637,
+)  # (2^f - 1)/f, |f| <= 1/2
+EXP = (
+    0.00139504766,
+    0.00836888400,
+    0.0416662060147,
+    0.16666518883,
+    0.50000000951,
+)  # (e^r - 1 - r)/r^2, |r| <= ln2/2
 LOG = (  # (log(1+f) - f + f^2/2)/f^3, 1+f in [sqrt(1/2), sqrt(2)]
     -0.07634344129,
     0.12761515925,
@@ -118,8 +131,10 @@ def log(b: Function, x: Value) -> Value:
     return _log_edges(b, x, b.multiply_add(e, b.const(LN2_HIGH, x.type), f + low))
 
 
-def _scaled_log(factor_high: float, factor_low: float, per_octave: float) -> Callable[[Function, Value], Value]:
-    """log to another base: ``factor`` (in two parts) times the natural one, plus ``per_octave`` for each doubling."""
+def _scaled_log(
+    factor_high: float, factor_low: float, per_octave: float
+) -> Callable[[Function, Value], Value]:
+    """Log to another base: ``factor`` (in two parts) times the natural one, plus ``per_octave`` for each doubling."""
 
     def body(b: Function, x: Value) -> Value:
         e, f, rest = _split_log(b, x)
@@ -189,7 +204,7 @@ def _direct(intrinsic: str) -> Callable[..., Value]:
 
 
 def _quiet(intrinsic: str) -> Callable[..., Value]:
-    """minNum and maxNum: the operand that is not NaN."""
+    """MinNum and maxNum: the operand that is not NaN."""
     return lambda b, x, y: b.intrinsic(intrinsic, x, y)
 
 
@@ -205,7 +220,10 @@ POLYNOMIALS: dict[str, Body] = {
     "erf": erf,
 }
 
-DOUBLE: dict[str, str] = {"tanh": "tanh", "erf": "erf"}  # not LLVM intrinsics everywhere: called from the C library
+DOUBLE: dict[str, str] = {
+    "tanh": "tanh",
+    "erf": "erf",
+}  # not LLVM intrinsics everywhere: called from the C library
 
 ANY_FLOAT: dict[str, Body] = {
     "exp": _direct("exp"),

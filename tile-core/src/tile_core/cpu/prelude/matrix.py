@@ -85,7 +85,9 @@ class _Writer:
     def _step(self, step: int, a: Value, rows: Value, sums: list[Value]) -> list[Value]:
         b, kernel = self.b, self.kernel
         right = [
-            self._load(self._at(rows, step * kernel.b_k + v * kernel.lanes), bool(kernel.masked) and self._partial(v))
+            self._load(
+                self._at(rows, step * kernel.b_k + v * kernel.lanes), bool(kernel.masked) and self._partial(v)
+            )
             for v in range(kernel.vectors)
         ]
         out = []
@@ -111,7 +113,9 @@ class _Writer:
         return v == self.kernel.vectors - 1 and self.kernel.tail < self.kernel.lanes
 
     def _mask(self) -> str:
-        lanes = ", ".join(f"i1 {'true' if j < self.kernel.tail else 'false'}" for j in range(self.kernel.lanes))
+        lanes = ", ".join(
+            f"i1 {'true' if j < self.kernel.tail else 'false'}" for j in range(self.kernel.lanes)
+        )
         return f"<{self.kernel.lanes} x i1> <{lanes}>"
 
     def _load(self, place: Value, partial: bool) -> Value:

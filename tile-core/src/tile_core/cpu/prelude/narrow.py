@@ -88,10 +88,14 @@ QUIET_NAN = 0x7FC00000
 
 def define(name: str, operation: str, type_name: str, features: frozenset[str]) -> Function | None:
     """``tile.decode.<type>`` (bits to float), ``tile.encode.<type>`` (float to bits) or ``tile.round.<type>``."""
-    if operation not in ("decode", "encode", "round") or (type_name not in FORMATS and type_name not in POWERS):
+    if operation not in ("decode", "encode", "round") or (
+        type_name not in FORMATS and type_name not in POWERS
+    ):
         return None
     bits = f"i{FORMATS[type_name].storage if type_name in FORMATS else 8}"
-    b = Function(name, bits if operation == "encode" else "float", ((bits if operation == "decode" else "float", "x"),))
+    b = Function(
+        name, bits if operation == "encode" else "float", ((bits if operation == "decode" else "float", "x"),)
+    )
     x = b.argument(0)
     if operation == "round":
         code = b.call(f"tile.encode.{type_name}", bits, x)
@@ -148,9 +152,9 @@ def _encode(b: Function, x: Value, form: Format) -> Value:
         small = shifted.convert("bitcast", "i32") - b.const(magic, "float").convert("bitcast", "i32")
         code = magnitude.compare("ult", least).select(small, normal)
     if form.special != "ieee" or form.exponent < 8:
-        code = magnitude.compare("uge", (form.infinity + ((127 - form.bias) << form.mantissa)) << shift).select(
-            form.overflow, code
-        )
+        code = magnitude.compare(
+            "uge", (form.infinity + ((127 - form.bias) << form.mantissa)) << shift
+        ).select(form.overflow, code)
         code = code.compare("sge", form.infinity).select(form.overflow, code)
     code = magnitude.compare("ugt", 0x7F800000).select(form.nan, code)
     sign = (bits >> (31 - form.exponent - form.mantissa)) & form.sign
@@ -169,7 +173,9 @@ def _decode_power(b: Function, x: Value) -> Value:
 
 def _encode_power(b: Function, x: Value) -> Value:
     bits = x.convert("bitcast", "i32")
-    rounded = (bits + 0x00400000) >> 23  # ties go up, as in ml_dtypes: there is no mantissa that could be even
+    rounded = (
+        bits + 0x00400000
+    ) >> 23  # ties go up, as in ml_dtypes: there is no mantissa that could be even
     least = b.call("llvm.umax.i32", "i32", rounded, b.const(1, "i32"))
     # ml_dtypes rounds every denormal above 2**-127 up
     code = bits.compare("ule", 0x00400000).select(0, least)

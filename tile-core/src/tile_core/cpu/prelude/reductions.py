@@ -9,7 +9,13 @@ ELEMENTS = {"float32": ("float", 4), "float64": ("double", 8)}
 STEP = {"sum": "fadd", "max": "maxnum", "min": "minnum", "max_nan": "maximum", "min_nan": "minimum"}
 WHOLE = {"max": "fmax", "min": "fmin", "max_nan": "fmaximum", "min_nan": "fminimum"}
 # maxnum of NaN and x is x: starting from NaN skips NaN, and a row of nothing else gives NaN
-START = {"sum": 0.0, "max": float("nan"), "min": float("nan"), "max_nan": float("-inf"), "min_nan": float("inf")}
+START = {
+    "sum": 0.0,
+    "max": float("nan"),
+    "min": float("nan"),
+    "max_nan": float("-inf"),
+    "min_nan": float("inf"),
+}
 
 
 def define(name: str, operation: str, type_name: str, vector_bytes: int) -> Function | None:
@@ -43,7 +49,9 @@ class _Writer:
         for s in sums[1:]:
             total = self._combine(total, s)
         b.effect("br label %vector_test")
-        (total,) = self._loop("vector", "wide_done", "%wide_at", "%vector_end", self.lanes, [total], self.vector)
+        (total,) = self._loop(
+            "vector", "wide_done", "%wide_at", "%vector_end", self.lanes, [total], self.vector
+        )
         single = self._whole(total)
         b.effect("br label %scalar_test")
         (single,) = self._loop("scalar", "vector_done", "%vector_at", "%count", 1, [single], self.type)
@@ -85,4 +93,6 @@ class _Writer:
         name = f"llvm.vector.reduce.fadd.{mangled(x.type)}"
         b.declared[name] = f"declare {self.type} @{name}({self.type}, {x.type})"
         zero = b.const(0.0, self.type)
-        return b.emit(self.type, f"call reassoc {self.type} @{name}({self.type} {zero.text}, {x.type} {x.text})")
+        return b.emit(
+            self.type, f"call reassoc {self.type} @{name}({self.type} {zero.text}, {x.type} {x.text})"
+        )
