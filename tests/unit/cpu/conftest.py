@@ -1,4 +1,4 @@
-"""Fixtures of the cpu tests; their builders of programs are put on the path."""
+"""Puts the builder of programs on the path; fixtures of the cpu tests."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, at, elements, fragment, kernel, region, tensor, tile, var, whole
+from cpu_programs import allocs, at, elements, fragment, kernel, region, tensor, tile, var, whole
 
 from tile_core import settings
 from tile_core.expr import cast, const, expr
@@ -13,7 +13,9 @@ from tile_core.program import Atomic, AtomicTile, Copy, Fill, Parallel, Store
 BLOCKS = 2000
 
 
-@pytest.mark.parametrize("t", ["float32", "float64", "float16", "bfloat16", "int32", "uint32", "int64", "int8", "uint8"])
+@pytest.mark.parametrize(
+    "t", ["float32", "float64", "float16", "bfloat16", "int32", "uint32", "int64", "int8", "uint8"]
+)
 def test_add_from_many_threads(t):
     out = tensor("out", (1,), t)
     bx = var("bx")

@@ -6,11 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from build import allocs, at, build, cell, dim, fragment, kernel, launch, program, region, tensor, var, whole
+from cpu_programs import (
+    allocs,
+    at,
+    build,
+    cell,
+    dim,
+    fragment,
+    kernel,
+    launch,
+    program,
+    region,
+    tensor,
+    var,
+    whole,
+)
 
 from tile_core.dtypes import dtype
 from tile_core.errors import Unsupported
-from tile_core.expr import Buffer, Space, Var, ceildiv, const, expr
+from tile_core.expr import Buffer, Space, Var, binary, ceildiv, const, expr
 from tile_core.program import (
     Alloc,
     Assume,
@@ -53,22 +67,37 @@ def test_for(kind, start, extent, step):
 
 def test_break_and_continue():
     i = var("i")
-    got = collect(lambda out: For(i, expr(0), 32, (
-        If(i >= 10, (Break(),)),
-        If(i % 3 == 0, (Continue(),)),
-        Store(out, (i,), i),
-    )))
+    got = collect(
+        lambda out: For(
+            i,
+            expr(0),
+            32,
+            (
+                If(i >= 10, (Break(),)),
+                If(binary("==", i % 3, 0), (Continue(),)),
+                Store(out, (i,), i),
+            ),
+        )
+    )
     assert np.array_equal(got, [k if k < 10 and k % 3 else -1 for k in range(32)])
 
 
 def test_while():
     n, k = cell("n", "int32"), cell("k", "int32")
-    got = collect(*allocs(n, k), Store(n, (), expr(27)), Store(k, (), expr(0)), lambda out: While(at(n) > 1, (
-        Store(out, (at(k),), at(n)),
-        Store(k, (), at(k) + 1),
-        If(at(k) >= 32, (Break(),)),
-        If(at(n) % 2 == 0, (Store(n, (), at(n) // 2),), (Store(n, (), at(n) * 3 + 1),)),
-    )))
+    got = collect(
+        *allocs(n, k),
+        Store(n, (), expr(27)),
+        Store(k, (), expr(0)),
+        lambda out: While(
+            at(n) > 1,
+            (
+                Store(out, (at(k),), at(n)),
+                Store(k, (), at(k) + 1),
+                If(at(k) >= 32, (Break(),)),
+                If(binary("==", at(n) % 2, 0), (Store(n, (), at(n) // 2),), (Store(n, (), at(n) * 3 + 1),)),
+            ),
+        ),
+    )
     x, wanted = 27, []
     while len(wanted) < 32:
         wanted.append(x)
@@ -78,18 +107,32 @@ def test_while():
 
 def test_loop_bound_read_once():
     n, i = cell("n", "int32"), var("i")
-    got = collect(*allocs(n), Store(n, (), expr(4)), lambda out: For(i, expr(0), at(n), (
-        Store(n, (), expr(0)), Store(out, (i,), i),
-    )))
+    got = collect(
+        *allocs(n),
+        Store(n, (), expr(4)),
+        lambda out: For(
+            i,
+            expr(0),
+            at(n),
+            (
+                Store(n, (), expr(0)),
+                Store(out, (i,), i),
+            ),
+        ),
+    )
     assert np.array_equal(got[:5], [0, 1, 2, 3, -1])
 
 
 def test_if_else_on_data(rng):
     a, out = tensor("A", (64,)), tensor("out", (64,))
     i = var("i")
-    body = [Parallel((i,), (64,), (
-        If(at(a, i) > 0, (Store(out, (i,), at(a, i)),), (Store(out, (i,), const(0.0, "float32")),)),
-    ))]
+    body = [
+        Parallel(
+            (i,),
+            (64,),
+            (If(at(a, i) > 0, (Store(out, (i,), at(a, i)),), (Store(out, (i,), const(0.0, "float32")),)),),
+        )
+    ]
     x, y = rng.standard_normal(64).astype(np.float32), np.ones(64, np.float32)
     kernel([a, out], body)(x, y)
     assert np.array_equal(y, np.maximum(x, 0))
@@ -97,7 +140,9 @@ def test_if_else_on_data(rng):
 
 def test_sync_and_assume_do_nothing():
     i = var("i")
-    got = collect(Sync(), Assume(expr(1) < expr(2)), lambda out: For(i, expr(0), 2, (Sync(), Store(out, (i,), i))))
+    got = collect(
+        Sync(), Assume(expr(1) < expr(2)), lambda out: For(i, expr(0), 2, (Sync(), Store(out, (i,), i)))
+    )
     assert list(got[:3]) == [0, 1, -1]
 
 
@@ -135,8 +180,12 @@ def test_launches_run_in_order_with_a_workspace(rng):
     hold = Buffer("hold", (n,), dtype("float32"), Space.GLOBAL, number=99)
     bx, by, f, g = var("bx"), var("by"), fragment("F", (64,)), fragment("G", (64,))
     i = var("i")
-    double = [*allocs(f), Copy(region(a, (bx * 64, 64)), whole(f)),
-              Parallel((i,), (64,), (Store(f, (i,), at(f, i) * 2.0),)), Copy(whole(f), region(hold, (bx * 64, 64)))]
+    double = [
+        *allocs(f),
+        Copy(region(a, (bx * 64, 64)), whole(f)),
+        Parallel((i,), (64,), (Store(f, (i,), at(f, i) * 2.0),)),
+        Copy(whole(f), region(hold, (bx * 64, 64))),
+    ]
     back = [*allocs(g), Copy(region(hold, (by * 64, 64)), whole(g)), Copy(whole(g), region(b, (by * 64, 64)))]
     grid = (ceildiv(n, 64),)
     run = build(program([a, b], Alloc(hold), launch(double, (bx,), grid), launch(back, (by,), grid)))

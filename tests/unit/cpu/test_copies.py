@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, dim, elements, fragment, kernel, region, tensor, tile, var, whole
+from cpu_programs import allocs, dim, elements, fragment, kernel, region, tensor, tile, var, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +61,7 @@ def test_outside_reads_zero_and_is_not_written(start, rng):
     z = np.zeros((16, 12), np.float32)
     kernel([c], back)(z)
     u, v = np.meshgrid(np.arange(16) - start[0], np.arange(12) - start[1], indexing="ij")
-    inside = (0 <= u) & (u < 24) & (0 <= v) & (v < 20)
+    inside = (u >= 0) & (u < 24) & (v >= 0) & (v < 20)
     assert np.array_equal(z, np.where(inside, 3, 0))
 
 
@@ -84,7 +84,11 @@ def test_symbolic_strides(rng):
     m, n, ld = dim("m"), dim("n"), dim("ld", "int64")
     a, b = tensor("A", (m, n), strides=(ld, 1)), tensor("B", (m, n))
     s = tile("S", (16, 16))
-    body = [*allocs(s), Copy(region(a, (0, 16), (0, 16)), whole(s)), Copy(whole(s), region(b, (0, 16), (0, 16)))]
+    body = [
+        *allocs(s),
+        Copy(region(a, (0, 16), (0, 16)), whole(s)),
+        Copy(whole(s), region(b, (0, 16), (0, 16))),
+    ]
     x = rng.standard_normal((10, 40)).astype(np.float32)
     y = np.zeros((10, 7), np.float32)
     kernel([a, b], body)(x, y, m=10, n=7, ld=40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, elements, fragment, kernel, region, tensor, tile, var, whole
+from cpu_programs import allocs, elements, fragment, kernel, region, tensor, tile, var, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +13,16 @@ from tile_core.errors import KernelError
 from tile_core.expr import ceildiv, const, expr
 from tile_core.program import Copy, Fill, For, Gemm
 
-SHAPES = [(1, 1, 1), (1, 104, 33), (3, 17, 5), (16, 16, 16), (33, 104, 33), (64, 64, 64), (128, 96, 20), (7, 200, 1)]
+SHAPES = [
+    (1, 1, 1),
+    (1, 104, 33),
+    (3, 17, 5),
+    (16, 16, 16),
+    (33, 104, 33),
+    (64, 64, 64),
+    (128, 96, 20),
+    (7, 200, 1),
+]
 
 
 def product(m, n, k, source="float32", total="float32", flip_a=False, flip_b=False, clear=False, space=tile):
@@ -32,7 +41,9 @@ def product(m, n, k, source="float32", total="float32", flip_a=False, flip_b=Fal
     return kernel([a, b, c], body)
 
 
-def check(m, n, k, rng, source="float32", total="float32", flip_a=False, flip_b=False, clear=False, tolerance=2e-5):
+def check(
+    m, n, k, rng, source="float32", total="float32", flip_a=False, flip_b=False, clear=False, tolerance=2e-5
+):
     if dtype(source).is_float:
         a, b = (rng.standard_normal(s).astype(np.float32).astype(elements(source)) for s in ((m, k), (k, n)))
         c = rng.standard_normal((m, n)).astype(np.float32).astype(elements(total))
@@ -111,11 +122,18 @@ def test_blocked_with_ragged_edges(shape, rng):
     body = [
         *allocs(s, t, f),
         Fill(whole(f), const(0.0, "float32")),
-        For(ko, expr(0), ceildiv(k, bk), (
-            Copy(region(a, (by * bm, bm), (ko * bk, bk)), whole(s)),
-            Copy(region(b, (ko * bk, bk), (bx * bn, bn)), whole(t)),
-            Gemm(whole(s), whole(t), whole(f)),
-        ), kind="pipelined", num_stages=3),
+        For(
+            ko,
+            expr(0),
+            ceildiv(k, bk),
+            (
+                Copy(region(a, (by * bm, bm), (ko * bk, bk)), whole(s)),
+                Copy(region(b, (ko * bk, bk), (bx * bn, bn)), whole(t)),
+                Gemm(whole(s), whole(t), whole(f)),
+            ),
+            kind="pipelined",
+            num_stages=3,
+        ),
         Copy(whole(f), region(c, (by * bm, bm), (bx * bn, bn))),
     ]
     x, y = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, at, elements, fragment, kernel, tensor, tile, var, whole
+from cpu_programs import allocs, at, elements, fragment, kernel, tensor, tile, var, whole
 
 from tile_core.dtypes import dtype
 from tile_core.expr import cast
@@ -52,7 +52,9 @@ def data(rng, shape, t):
 
 @pytest.mark.parametrize("kind", ["sum", "max", "min", "absmax", "abssum"])
 @pytest.mark.parametrize("t", ["float32", "float64", "float16", "int32", "uint8"])
-@pytest.mark.parametrize(("shape", "axis"), [((33, 200), 1), ((33, 50), 0), ((4, 5, 64), 1), ((7,), 0), ((4, 5), 1), ((16, 1), 1)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((33, 200), 1), ((33, 50), 0), ((4, 5, 64), 1), ((7,), 0), ((4, 5), 1), ((16, 1), 1)]
+)
 def test_kinds(kind, t, shape, axis, rng):
     x = data(rng, shape, t)
     if t == "uint8":
@@ -61,7 +63,9 @@ def test_kinds(kind, t, shape, axis, rng):
     wide = x.astype(np.float64) if dtype(t).is_float else x.astype(np.int64)
     wanted = REFERENCE[kind](wide, axis)
     tolerance = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-12}.get(t, 0)
-    assert np.allclose(got.astype(np.float64).reshape(np.shape(wanted)), wanted, rtol=tolerance, atol=tolerance * 4)
+    assert np.allclose(
+        got.astype(np.float64).reshape(np.shape(wanted)), wanted, rtol=tolerance, atol=tolerance * 4
+    )
 
 
 @pytest.mark.parametrize("kind", ["bitand", "bitor", "bitxor"])

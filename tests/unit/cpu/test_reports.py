@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import allocs, at, fragment, kernel, tensor, var, whole
+from cpu_programs import allocs, at, fragment, kernel, tensor, var, whole
 
 from tile_core.errors import KernelError
 from tile_core.expr import const, expr
@@ -55,4 +55,4 @@ def test_print(capsys):
     ]
     kernel([a], body)(np.arange(6, dtype=np.float32).reshape(2, 3))
     out = capsys.readouterr().out.splitlines()
-    assert out == ["values 3 1.5 [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] True", "200"]
+    assert out == ["values 3 1.5 [[0. 1. 2.]", " [3. 4. 5.]] True", "200"]

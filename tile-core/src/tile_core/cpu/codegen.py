@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ..backend import LaunchSpec, Source
+from ..expr import Buffer, Expr, text
 from ..hardware import TargetInfo
 from ..inference.plan import TilePlan
+from ..signature import launch_spec
 from ..span import Span
 from .machine import machine
+
+if TYPE_CHECKING:
+    from ..lowering.blocks import Lowered
 
 
 class CpuCodegen:
@@ -26,29 +32,30 @@ class CpuCodegen:
         with tvm.lock:
             target = tvm.target("llvm", mtriple=self.machine.triple, mcpu=self.machine.cpu, opt_level=0)
             module = lower_plan(plan, target)
-            text = tvm.llvm_text(module.module, target)
-        first = len(module.lowered.interface.launch_params()) + len(module.lowered.interface.workspaces)
+            ir = tvm.llvm_text(module.module, target)
+        first = module.lowered.interface.count
         private = {e.name: first for e in module.lowered.entries}
-        return Source(finished(text, self.machine, private), "llvm", ".ll", self._launch(module.lowered))
+        return Source(finished(ir, self.machine, private), "llvm", ".ll", self._launch(module.lowered))
 
-    def _launch(self, lowered: object) -> LaunchSpec:
-        from ..lowering.interface import extent_text
+    def _launch(self, lowered: Lowered) -> LaunchSpec:
+        """What the launcher needs beside the signature.
 
+        ``scratch``: bytes of each scratch block, by entry; ``workspaces``: shape and bytes of an element of each;
+        ``failures`` and ``prints``: what the numbers that a kernel reports mean; ``features`` of the processor.
+        """
         interface = lowered.interface
-        entries = tuple(
-            (e.name, tuple(extent_text(g) for g in e.launch.grid), tuple(e.launch.threads))
-            for e in lowered.entries
-        )
         extra = {
             "scratch": tuple(e.scratch for e in lowered.entries),
-            "workspaces": tuple(
-                (tuple(extent_text(d) for d in b.shape), b.dtype.bytes) for b in interface.workspaces
-            ),
+            "workspaces": tuple((_extents(b), b.dtype.bytes) for b in interface.workspaces),
             "failures": tuple((message, _place(span)) for message, span in lowered.failures),
             "prints": lowered.prints,
             "features": tuple(sorted(self.machine.features)),
         }
-        return LaunchSpec(interface.launch_params(), entries, interface.program.outputs, extra)
+        return launch_spec(interface.program, [e.name for e in lowered.entries], extra)
+
+
+def _extents(b: Buffer) -> tuple[int | str, ...]:
+    return tuple(text(d) if isinstance(d, Expr) else d for d in b.shape)
 
 
 def _place(span: Span | None) -> dict[str, object] | None:

@@ -23,10 +23,10 @@ class CpuCompiler:
         self.machine = machine(info.target.arch)
 
     def fingerprint(self) -> str:
-        """Version of llvmlite and the processor with its features."""
+        """The version of llvmlite, and the processor with its features."""
         m = self.machine
-        parts = (metadata.version("llvmlite"), platform.system(), m.triple, m.cpu, *sorted(m.features), m.l2)
-        return f"llvmlite {' '.join(map(str, parts))}"
+        version = metadata.version("llvmlite")
+        return " ".join(("llvmlite", version, platform.system(), m.triple, m.cpu, m.feature_text, str(m.l2)))
 
     def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact:
         module, machine = self._optimized(source.text, int(options.get("optimize", 3)))

@@ -111,7 +111,7 @@ class CpuKernel:
 
     def _failure(self, number: int) -> KernelError:
         message, place = self.launch.extra["failures"][number - 1]
-        return KernelError(f"assertion failed: {message}" if message else "assertion failed", _span(place))
+        return KernelError(f"assertion failed: {message}", _span(place))
 
 
 def _argument_type(p: LaunchParam) -> Any:
@@ -249,8 +249,8 @@ class _Printer:
             values[slot].append(_decoded(bits, kinds[slot][0]))
             return
         del self.found[thread]
-        texts = [_text(v, shape) for v, (_, shape) in zip(values, kinds, strict=True)]
-        print(*([message] if message else []), *texts, flush=True)
+        texts = [_text(v, *kind) for v, kind in zip(values, kinds, strict=True)]
+        print(*(t for t in (message, *texts) if t), flush=True)
 
 
 def _decoded(bits: int, type_name: str) -> int | float | bool:
@@ -262,10 +262,9 @@ def _decoded(bits: int, type_name: str) -> int | float | bool:
     return bits & ((1 << t.bits) - 1) if t.kind == "uint" else bits
 
 
-def _text(values: list[int | float | bool], shape: Sequence[int]) -> str:
-    """Nested lists for a tile, the plain value for a single one."""
-    if not shape:
-        return str(values[0])
-    for extent in reversed(shape[1:]):
-        values = [values[i : i + extent] for i in range(0, len(values), extent)]  # type: ignore[misc]
-    return str(values)
+def _text(values: list[int | float | bool], type_name: str, shape: Sequence[int]) -> str:
+    """As numpy prints a value or a tile of the type. Imports numpy."""
+    import numpy as np
+
+    array = np.array(values).astype(ALL[type_name].as_numpy())
+    return str(array.reshape(tuple(shape))[()])

@@ -10,7 +10,7 @@ from ..expr import Buffer, Space
 from ..program import Atomic, AtomicTile
 from . import arithmetic, numbers
 from .copies import aligned
-from .nodes import Node, i64
+from .nodes import Node, i64, when
 from .regions import Box
 from .scope import Scope
 from .staging import over
@@ -55,7 +55,7 @@ def atomic(scope: Scope, s: Atomic) -> list[Node]:
         return [tvm.BufferStore(cell, old, [i64(0)])] if wanted else []
 
     body = _update(scope, s, place, value, keep)
-    out = [tvm.IfThenElse(guard, tvm.SeqStmt(body), None)] if guard is not None and body else body
+    out = when(guard, body) if body else []
     if not wanted:
         return out
     start = tvm.BufferStore(cell, tvm.Cast(_cell(t), numbers.zero(t)), [i64(0)])
@@ -99,6 +99,6 @@ def atomic_tile(scope: Scope, s: AtomicTile) -> list[Node]:
         place = target.place(at)
         call = tvm.Evaluate(shared_update(scope, s.op, target.buffer, place, x))
         guard = scope.unproved(target.buffer, place)
-        return [call] if guard is None else [tvm.IfThenElse(guard, call, None)]
+        return when(guard, [call])
 
     return over(scope, target.shape, update)

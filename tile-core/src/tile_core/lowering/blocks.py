@@ -12,7 +12,7 @@ from . import numbers
 from .interface import Interface, pointer_tensors
 from .matmul import Vectors
 from .memory import Memory
-from .nodes import Node, i64, loop, multiply, subtract
+from .nodes import Node, i64, loop, multiply, sequence, subtract
 from .scope import Reports, Scope
 from .statements import Statements
 from .threads import distribute
@@ -88,7 +88,7 @@ class _Function:
         params += [s.pointer for s in memory.scratch]
         params += [self.reports.context, begin, end]
         function = tvm.PrimFunc(
-            params, tvm.SeqStmt([*memory.declarations, *body]), ret_type=tvm.PrimType("int32")
+            params, sequence([*memory.declarations, *body]), ret_type=tvm.PrimType("int32")
         )
         function = function.with_attr("global_symbol", self.name)
         return Entry(self.name, self.launch, function, tuple(s.bytes for s in memory.scratch))

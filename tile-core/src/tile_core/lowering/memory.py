@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .. import _tvm as tvm
-from ..dtypes import ALL, DType
+from ..dtypes import ALL
 from ..errors import KernelError, Unsupported
 from ..expr import Buffer, Space, shape_text
 from .nodes import Node
@@ -100,7 +100,3 @@ def _elements(buffer: Buffer) -> int:
     for extent in shape:
         size *= extent
     return size
-
-
-def element_bytes(t: DType) -> int:
-    return ALL[storage(t)].bytes

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import _tvm as tvm
-from ..dtypes import DType
+from ..dtypes import ALL, DType
 from ..errors import Unsupported
 from ..span import Span
 from .nodes import Node
@@ -46,6 +46,11 @@ def held(t: DType) -> str:
     return "float32" if narrow_float(t) else storage(t)
 
 
+def element_bytes(t: DType) -> int:
+    """Bytes of one element in memory."""
+    return ALL[storage(t)].bytes
+
+
 def constant(value: int | float | bool, t: DType) -> Node:
     """A value of type ``t``, rounded to it."""
     if t.is_bool:
@@ -74,7 +79,7 @@ def decode(stored: Node, t: DType) -> Node:
         return tvm.NE(stored, tvm.IntImm("uint8", 0))
     if narrow_float(t):
         return tvm.call_pure("float32", f"tile.decode.{t.name}", stored)
-    return stored
+    return rounded(stored, t)  # only the low bits of a byte count for a narrower integer
 
 
 def encode(value: Node, t: DType) -> Node:
@@ -83,6 +88,8 @@ def encode(value: Node, t: DType) -> Node:
         return tvm.Cast("uint8", value)
     if narrow_float(t):
         return tvm.call_pure(storage(t), f"tile.encode.{t.name}", value)
+    if narrow_integer(t):
+        return tvm.BitwiseAnd(value, tvm.IntImm(held(t), (1 << t.bits) - 1))
     return value
 
 

@@ -27,7 +27,7 @@ from ..expr import (
 )
 from . import arithmetic, numbers
 from .memory import Memory
-from .nodes import Node, add, choose, every, i64, known, multiply, subtract
+from .nodes import Node, add, choose, every, i64, known, multiply, subtract, when
 
 INT32 = range(-(2**31), 2**31)
 
@@ -182,7 +182,7 @@ class Scope:
     def write_bits(self, buffer: Buffer, place: Sequence[Node], bits: Node) -> list[Node]:
         store = tvm.BufferStore(self.memory.array(buffer), bits, [self.offset(buffer, place)])
         guard = self.unproved(buffer, place)
-        return [store] if guard is None else [tvm.IfThenElse(guard, store, None)]
+        return when(guard, [store])
 
     def address(self, buffer: Buffer, place: Sequence[Node]) -> Node:
         return tvm.tirx.address_of(self.stored(buffer, place))

@@ -187,17 +187,12 @@ def remainder(b: Function, x: Value, y: Value) -> Value:
     return b.emit(x.type, f"frem {x.type} {x.text}, {y.text}")
 
 
-def floor_remainder(b: Function, x: Value, y: Value) -> Value:
-    """Python's ``%``: the sign of the divisor."""
-    r = remainder(b, x, y)
-    moved = (r.compare("olt", 0.0) ^ y.compare("olt", 0.0)) & r.compare("one", 0.0)
-    return moved.select(r + y, r)
-
-
 def floor_division(b: Function, x: Value, y: Value) -> Value:
-    """The integral quotient that belongs to ``floor_remainder``; infinity or NaN for a zero divisor, as ``/``."""
-    exact = b.intrinsic("roundeven", (x - floor_remainder(b, x, y)) / y)
-    return y.compare("oeq", 0.0).select(x / y, exact)
+    return b.intrinsic("floor", x / y)
+
+
+def floor_remainder(b: Function, x: Value, y: Value) -> Value:
+    return x - floor_division(b, x, y) * y
 
 
 def truncated_division(b: Function, x: Value, y: Value) -> Value:
