@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -147,7 +146,7 @@ def pack(entry: Entry) -> bytes:
     """Magic line, SHA-256 of the rest, length of the manifest, manifest (JSON), artifact."""
     launch = entry.source.launch
     manifest = {
-        "about": {**entry.about, "made": time.time()},
+        "about": dict(entry.about),
         "artifact": {
             "kind": entry.artifact.kind,
             "log": entry.artifact.log,
