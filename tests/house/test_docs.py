@@ -7,11 +7,11 @@ import inspect
 import re
 
 import pytest
-from tile_core.cli.main import COMMANDS
 from tracked import ROOT, files
 
 import tile_core
 from tile_core import backend, hardware, hookspecs, settings
+from tile_core.cli.main import COMMANDS
 
 DOCS = ROOT / "docs"
 PAGES = [f for f in files() if f.suffix == ".md"]
@@ -96,3 +96,15 @@ def test_every_page_is_reachable():
         else page("architecture.md")
     )
     assert not [p.name for p in DOCS.glob("*.md") if p.name not in start and p.name != "architecture.md"]
+
+
+def test_every_name_of_the_language_with_its_first_line():
+    """The tables of docs/language.md are the first lines of the docstrings."""
+    import tile_core.language as language
+
+    text = page("language.md")
+    for name in language.__all__:
+        value = getattr(language, name)
+        if inspect.isfunction(value) and value.__name__ == name:
+            first = (inspect.getdoc(value) or "").split("\n")[0].replace("|", "\\|")
+            assert f"| `T.{name}` | {first} |" in text, name

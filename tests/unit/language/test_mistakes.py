@@ -145,7 +145,8 @@ def test_unsupported_python(what: str, tmp_path) -> None:
         "class": "class C: pass",
         "match": "match bx:\n            case _:\n                pass",
     }[what]
-    source = f"import tile_core.language as T\n@T.prim_func\ndef kernel(A: T.Tensor((8,))):\n    with T.Kernel(1) as bx:\n        {body}\n"
+    head = "import tile_core.language as T\n@T.prim_func\ndef kernel(A: T.Tensor((8,))):\n    with T.Kernel(1) as bx:\n"
+    source = f"{head}        {body}\n"
     file = tmp_path / "kernels.py"
     file.write_text(source)
     scope: dict[str, object] = {}

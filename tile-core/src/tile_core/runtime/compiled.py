@@ -15,7 +15,7 @@ from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
-from .arguments import allocator, is_tensor, view
+from .arguments import TensorView, allocator, is_tensor, view
 from .binding import bind, evaluate, solve
 from .failures import folded
 from .targeted import Request, TargetKernel
@@ -42,14 +42,15 @@ class Kernel:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
-        where = _device(arguments)
+        views = [view(a) if is_tensor(a) else None for a in arguments]
+        where = next((v.device for v in views if v is not None), None)
         kernel = self.on(where)
         launch = kernel.entry.source.launch
-        full, finish = self._with_outputs(launch, arguments)
-        bound, _ = bind(launch, full)
+        values, views, finish = self._with_outputs(launch, arguments, views)
+        bound = bind(launch, values, views)
         if not bound.empty:
             kernel.loaded(where.index if where else 0)(bound.values, bound.grids, stream)
-        outputs = tuple(finish(full[n]) for n in launch.outputs)
+        outputs = tuple(finish(values[n]) for n in launch.outputs)
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
     def on(self, where: TensorDevice | None = None) -> TargetKernel:
@@ -58,19 +59,20 @@ class Kernel:
         Raises:
             ArgumentError: the target's devices cannot reach such tensors.
         """
-        now = settings.current()
-        key = (None if where is None else (where.torch, where.dlpack), now.target, now.interpret)
+        wanted, interpret = settings.wanted_target()
+        key = (None if where is None else (where.torch, where.dlpack), wanted, interpret)
         found = self._chosen.get(key)
         if found is None:
-            target = choose("interpreter" if self.wanted is None and now.interpret else self.wanted, where)
+            target = choose("interpreter" if self.wanted is None and interpret else self.wanted, where)
             _reachable(registry().get(target.backend), where)
             found = self._chosen[key] = self._targets.setdefault(target, TargetKernel(self.request, target))
         self._last = found
         return found
 
     def _with_outputs(
-        self, launch: LaunchSpec, arguments: Sequence[Any]
-    ) -> tuple[list[Any], Callable[[Any], Any]]:
+        self, launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorView | None]
+    ) -> tuple[list[Any], list[TensorView | None], Callable[[Any], Any]]:
+        """All values and views in the order of the signature, outputs allocated; and what turns an output into the caller's kind."""
         params = [p for p in launch.params if p.kind != "dim"]
         inputs = [p for n, p in enumerate(params) if n not in launch.outputs]
         if len(arguments) != len(inputs):
@@ -80,23 +82,22 @@ class Kernel:
                 help="outputs named by out_idx are allocated and returned" if launch.outputs else "",
             )
         if not launch.outputs:
-            return list(arguments), _same
-        tensors = [(p, view(a, p.name)) for p, a in zip(inputs, arguments, strict=True) if p.kind == "tensor"]
-        dims = solve([(p, v.shape) for p, v in tensors])
-        allocate, finish = allocator(next((a for a in arguments if is_tensor(a)), None))
-        rest = iter(arguments)
-        full: list[Any] = []
+            return list(arguments), list(views), _same
+        dims = solve([(p, v.shape) for p, v in zip(inputs, views, strict=True) if v is not None and p.kind == "tensor"])
+        like = next((a for a, v in zip(arguments, views, strict=True) if v is not None), None)
+        allocate, finish = allocator(like)
+        rest = iter(zip(arguments, views, strict=True))
+        full: list[tuple[Any, TensorView | None]] = []
         for n, p in enumerate(params):
             if n not in launch.outputs:
                 full.append(next(rest))
                 continue
             try:
-                full.append(allocate([evaluate(d, dims) for d in p.shape], p.dtype))
+                made = allocate([evaluate(d, dims) for d in p.shape], p.dtype)
             except NameError as error:
-                raise ArgumentError(
-                    f"the shape of the output {p.name} follows from no input: {error}"
-                ) from error
-        return full, finish
+                raise ArgumentError(f"the shape of the output {p.name} follows from no input: {error}") from error
+            full.append((made, view(made, p.name)))
+        return [value for value, _ in full], [v for _, v in full], finish
 
     # Looking inside: at the kernel that was used last, else at that for the target of a call without tensors.
 
@@ -209,10 +210,3 @@ def _reachable(backend: Backend, where: TensorDevice | None) -> None:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _device(arguments: Sequence[Any]) -> TensorDevice | None:
-    for a in arguments:
-        if is_tensor(a):
-            return view(a).device
-    return None
