@@ -7,11 +7,11 @@ import inspect
 import re
 
 import pytest
-from tile_core.cli.main import COMMANDS
 from tracked import ROOT, files
 
 import tile_core
 from tile_core import backend, hardware, hookspecs, settings
+from tile_core.cli.main import COMMANDS
 
 DOCS = ROOT / "docs"
 PAGES = [f for f in files() if f.suffix == ".md"]
