@@ -17,6 +17,7 @@ from ..registry import registry
 from ..select import TensorDevice, choose
 from .arguments import allocator, is_tensor, view
 from .binding import bind, evaluate, solve
+from .failures import folded
 from .targeted import Request, TargetKernel
 
 
@@ -33,6 +34,7 @@ class Kernel:
         self._chosen: dict[Any, TargetKernel] = {}
         self._last: TargetKernel | None = None
 
+    @folded
     def __call__(self, *arguments: Any, stream: int | None = None) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
 

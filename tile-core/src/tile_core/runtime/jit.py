@@ -17,6 +17,7 @@ from ..language.trace import PrimFunc, TensorFacts, build_eager
 from ..program import TileProgram
 from .arguments import is_tensor, view
 from .compiled import Kernel
+from .failures import folded
 from .fingerprint import Unknown, fingerprint
 from .targeted import Request
 
@@ -106,11 +107,13 @@ class Jit:
         """Whether the function is a kernel itself."""
         return _uses_language(self.function)
 
+    @folded
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """A factory: the kernel for these values. An eager kernel: run it, and give its outputs."""
         kernel, tensors = self._kernel(arguments, keywords)
         return kernel(*tensors) if self.is_eager else kernel
 
+    @folded
     def compile(self, *arguments: Any, target: str | Target | None = None, **keywords: Any) -> Kernel:
         """The kernel for these arguments, compiled now; no device is needed. Eager kernels take tensors or ``tile.spec``."""
         kernel, _ = self._kernel(arguments, keywords, target)

@@ -18,6 +18,7 @@ from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from .cache import Cache, Entry
+from .failures import reported
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class TargetKernel:
             return found
         from .pipeline import compile_program
 
-        made = compile_program(self.request.program, self.backend, self.info, self.request.options)
+        with reported(self.request.program, self.target):
+            made = compile_program(self.request.program, self.backend, self.info, self.request.options)
         self.times = made.times
         about = {"name": self.request.name, "target": str(self.target)}
         entry = Entry(made.artifact, made.source, about)
