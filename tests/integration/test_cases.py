@@ -15,10 +15,10 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.hardware import Target
 from tile_core.inference.infer import infer
 from tile_core.language.trace import PrimFunc
 from tile_core.registry import registry
-from tile_core.hardware import Target
 
 GPUS = ("cuda:sm_80", "cuda:sm_90a", "rocm:gfx942")
 
@@ -66,12 +66,18 @@ def test_2566_pipeline_of_one_iteration(target: str, stages: int, trips: int) ->
                 T.reduce_sum(product, acc, dim=0, clear=False)
             T.copy(acc, Y[bx * BN])
 
-    w, x, y = random(K, N, dtype=ml_dtypes.bfloat16), random(K, dtype=ml_dtypes.bfloat16), np.zeros(N, np.float32)
+    w, x, y = (
+        random(K, N, dtype=ml_dtypes.bfloat16),
+        random(K, dtype=ml_dtypes.bfloat16),
+        np.zeros(N, np.float32),
+    )
     run(kernel, w, x, y)
     np.testing.assert_allclose(y, f32(x) @ f32(w), rtol=1e-4, atol=1e-4)
 
 
-def gemm(M: int, N: int, K: int, bm: int, bn: int, bk: int, threads: int, stages: int, dtype: str) -> PrimFunc:
+def gemm(
+    M: int, N: int, K: int, bm: int, bn: int, bk: int, threads: int, stages: int, dtype: str
+) -> PrimFunc:
     @T.prim_func
     def kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N))):
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=threads) as (bx, by):
@@ -92,7 +98,9 @@ def gemm(M: int, N: int, K: int, bm: int, bn: int, bk: int, threads: int, stages
     [
         pytest.param((128, 128, 33), (128, 128, 32), 128, 2, id="2365: a tail of one in K"),
         pytest.param((16, 104, 16), (16, 104, 16), 384, 0, id="2537: more warps than tiles"),
-        pytest.param((64, 40, 24), (64, 40, 24), 128, 2, id="2381: 24 and 40 are no multiples of the instruction"),
+        pytest.param(
+            (64, 40, 24), (64, 40, 24), 128, 2, id="2381: 24 and 40 are no multiples of the instruction"
+        ),
         pytest.param((8, 16, 32), (8, 16, 32), 128, 1, id="2593: fewer rows than the instruction"),
         pytest.param((128, 128, 0), (64, 64, 32), 128, 2, id="1697: no K at all"),
         pytest.param((130, 70, 65), (64, 64, 32), 48, 3, id="48 threads, all ragged"),
@@ -123,7 +131,11 @@ def test_2617_clear_accum_with_operands_in_registers(target: str) -> None:
             T.gemm(a, b, c, clear_accum=True)
             T.copy(c, C)
 
-    a, b, c = random(64, 64, dtype=np.float16), random(64, 64, dtype=np.float16, seed=1), np.zeros((64, 64), np.float32)
+    a, b, c = (
+        random(64, 64, dtype=np.float16),
+        random(64, 64, dtype=np.float16, seed=1),
+        np.zeros((64, 64), np.float32),
+    )
     run(kernel, a, b, c)
     np.testing.assert_allclose(c, f32(a) @ f32(b), rtol=1e-3, atol=1e-3)
 
@@ -283,7 +295,12 @@ def test_2581_tile_with_padded_columns(target: str) -> None:
 
 def test_2609_view_of_another_type(target: str) -> None:
     @T.prim_func
-    def kernel(A: T.Tensor((64, 64), "bfloat16"), C: T.Tensor((64, 64)), W: T.Tensor((32, 64)), Y: T.Tensor((64, 64), "bfloat16")):
+    def kernel(
+        A: T.Tensor((64, 64), "bfloat16"),
+        C: T.Tensor((64, 64)),
+        W: T.Tensor((32, 64)),
+        Y: T.Tensor((64, 64), "bfloat16"),
+    ):
         with T.Kernel(1, threads=128):
             s = T.alloc_shared((64, 64), "bfloat16")
             wide = T.view(s, (32, 64), "float32")
@@ -297,7 +314,11 @@ def test_2609_view_of_another_type(target: str) -> None:
             T.copy(s, Y)
 
     a = random(64, 64, dtype=ml_dtypes.bfloat16)
-    c, w, y = np.zeros((64, 64), np.float32), np.zeros((32, 64), np.float32), np.zeros((64, 64), ml_dtypes.bfloat16)
+    c, w, y = (
+        np.zeros((64, 64), np.float32),
+        np.zeros((32, 64), np.float32),
+        np.zeros((64, 64), ml_dtypes.bfloat16),
+    )
     run(kernel, a, c, w, y)
     np.testing.assert_allclose(c, f32(a) @ f32(a), rtol=1e-3, atol=1e-3)
     np.testing.assert_array_equal(w.view(np.uint32), a.view(np.uint32).reshape(32, 64))
@@ -348,8 +369,12 @@ def test_exp_of_bfloat16(target: str) -> None:
     assert np.abs(y.view(np.int16).astype(int) - exact.astype(ml_dtypes.bfloat16).view(np.int16)).max() <= 1
 
 
-@pytest.mark.parametrize(("dtype", "values", "expected"), [("int8", [25] * 7 + [27], -54), ("bfloat16", [5.125] * 8, 41.0)])
-def test_2628_reduction_in_a_narrow_type(target: str, dtype: str, values: list[float], expected: float) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "values", "expected"), [("int8", [25] * 7 + [27], -54), ("bfloat16", [5.125] * 8, 41.0)]
+)
+def test_2628_reduction_in_a_narrow_type(
+    target: str, dtype: str, values: list[float], expected: float
+) -> None:
     @T.prim_func
     def kernel(X: T.Tensor((1, 8), dtype), Y: T.Tensor((1,), dtype)):
         with T.Kernel(1, threads=32):
@@ -435,7 +460,11 @@ def test_2561_atomics_by_type(target: str, dtype: str, op: str) -> None:
     c = np.zeros(4, type)
     run(kernel, x, c)
     columns = f32(x).reshape(16, 4)
-    fold = {"add": columns.sum(0), "max": np.maximum(columns.max(0), 0), "min": np.minimum(columns.min(0), 0)}[op]
+    fold = {
+        "add": columns.sum(0),
+        "max": np.maximum(columns.max(0), 0),
+        "min": np.minimum(columns.min(0), 0),
+    }[op]
     np.testing.assert_array_equal(f32(c), fold)
 
 

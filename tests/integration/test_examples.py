@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))

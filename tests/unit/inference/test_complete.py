@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.errors import KernelError
 from tile_core.inference.complete import complete
@@ -47,7 +48,13 @@ def matmul(m, n, k, bm, bn, bk, trips=None):
 
 @pytest.mark.parametrize(
     "sizes",
-    [(64, 64, 64, 32, 32, 16), (1, 104, 33, 16, 16, 16), (33, 7, 5, 8, 8, 8), (64, 64, 64, 64, 64, 64), (40, 24, 24, 8, 24, 24)],
+    [
+        (64, 64, 64, 32, 32, 16),
+        (1, 104, 33, 16, 16, 16),
+        (33, 7, 5, 8, 8, 8),
+        (64, 64, 64, 64, 64, 64),
+        (40, 24, 24, 8, 24, 24),
+    ],
 )
 def test_matmul(sizes: tuple[int, ...]) -> None:
     m, n, k = sizes[:3]
@@ -102,7 +109,11 @@ def test_elementwise_and_row_reduction() -> None:
 def test_two_products_with_a_tile_that_is_new_in_each_iteration() -> None:
     @T.prim_func
     def kernel(Q: T.Tensor((50, 16)), K: T.Tensor((70, 16)), V: T.Tensor((70, 16)), O: T.Tensor((50, 16))):
-        q, k, v = T.alloc_shared((16, 16), "float32"), T.alloc_shared((32, 16), "float32"), T.alloc_shared((32, 16), "float32")
+        q, k, v = (
+            T.alloc_shared((16, 16), "float32"),
+            T.alloc_shared((32, 16), "float32"),
+            T.alloc_shared((32, 16), "float32"),
+        )
         s, acc = T.alloc_fragment((16, 32), "float32"), T.alloc_fragment((16, 16), "float32")
         T.copy(Q, q)
         with T.Pipelined(T.ceildiv(70, 32), num_stages=2):

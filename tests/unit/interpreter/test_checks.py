@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.errors import KernelError
 from tile_core.interpreter import run
@@ -106,7 +107,9 @@ def test_tile_op_that_some_threads_miss() -> None:
                 T.fill(s, 1)
             C[tx] = 1.0
 
-    assert "only some threads of the block reach a step of the whole block" in fails(kernel, np.zeros(4, np.float32))
+    assert "only some threads of the block reach a step of the whole block" in fails(
+        kernel, np.zeros(4, np.float32)
+    )
 
 
 def test_assertion() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.interpreter import run
 from tile_core.language.trace import PrimFunc

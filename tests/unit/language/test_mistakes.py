@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import tile_core.language as T
 from tile_core.errors import KernelError
 from tile_core.language.trace import PrimFunc
@@ -44,7 +45,7 @@ def test_misspelt_name() -> None:
     def kernel(A: T.Tensor((8,))):
         with T.Kernel(1):
             shared = T.alloc_shared((8,), "float32")
-            T.copy(A, shred)  # noqa: F821
+            T.copy(A, shred)
 
     message = mistake(kernel)
     assert "the name 'shred' is not defined" in message

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from tile_core.backend import Artifact, LaunchParam, LaunchSpec, Source
 from tile_core.runtime.cache import Cache, CacheWarning, Entry, pack, unpack
 

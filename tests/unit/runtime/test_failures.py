@@ -49,7 +49,9 @@ def test_a_fault_of_tile_writes_a_report(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "on purpose" in (folder / "traceback.txt").read_text()
 
 
-def test_stages_are_dumped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stages_are_dumped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with settings.scope(dump="program,plan,source", cache_dir=str(tmp_path / "cache")):
         tile.compile(ones, target="cpu")(np.zeros(4, np.float32))

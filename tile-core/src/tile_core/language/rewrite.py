@@ -364,7 +364,9 @@ class _Rewriter(ast.NodeTransformer):
     def hint_each(self, node: ast.Assign, value: ast.expr) -> None:
         """``a, b = f(), g()``: each call knows its own name."""
         match node.targets, node.value, value:
-            case [ast.Tuple(elts=names)], ast.Tuple(elts=written), ast.Tuple(elts=values) if len(names) == len(values):
+            case [ast.Tuple(elts=names)], ast.Tuple(elts=written), ast.Tuple(elts=values) if len(
+                names
+            ) == len(values):
                 for n, (name, old) in enumerate(zip(names, written, strict=True)):
                     if isinstance(name, ast.Name) and isinstance(old, ast.Call):
                         values[n] = self.hinted(name.id, values[n])
