@@ -1,6 +1,6 @@
 """Matrix products of the ``cpu`` target against numpy's, on the same cores in the same process.
 
-    python benchmarks/cpu_gemm.py [--size 1024] [--dtype float32] [--json FILE]
+python benchmarks/cpu_gemm.py [--size 1024] [--dtype float32] [--json FILE]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(_name, None)
 
 import numpy as np
+
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import dtype
