@@ -7,6 +7,7 @@ import pytest
 from cpu_programs import allocs, at, elements, fragment, kernel, region, tensor, tile, var, whole
 
 from tile_core import settings
+from tile_core.errors import Unsupported
 from tile_core.expr import cast, const, expr
 from tile_core.program import Atomic, AtomicTile, Copy, Fill, Parallel, Store
 
@@ -109,3 +110,9 @@ def test_tile(t, rng):
     with settings.scope(threads=4):
         kernel([out], body, vars=(bx, by, bz), grid=(2, 2, 50))(y)
     assert (y.astype(np.float32) == 50).all()
+
+
+def test_sub_byte_integers_in_global_memory_are_refused():
+    out = tensor("out", (4,), "int4")
+    with pytest.raises(Unsupported, match="int4"):
+        kernel([out], [Atomic("add", out, (expr(0),), const(1, "int4"))])

@@ -263,3 +263,31 @@ def test_symbolic_tile_is_refused():
     f = replace(fragment("F", (1,)), shape=(m,))
     with pytest.raises(Unsupported, match="only known at launch"):
         kernel([a], [*allocs(f), Copy(whole(a), whole(f))])
+
+
+def test_private_scalar_begins_each_iteration_anew(rng):
+    a, out = tensor("A", (50,)), tensor("out", (50,))
+    total, i = cell("total"), var("i")
+    body = [
+        *allocs(total),
+        Store(total, (), const(100.0, "float32")),
+        Parallel((i,), (50,), (Store(total, (), at(total) + at(a, i)), Store(out, (i,), at(total)))),
+    ]
+    x, y = rng.standard_normal(50).astype(np.float32), np.zeros(50, np.float32)
+    kernel([a, out], body)(x, y)
+    assert np.array_equal(y, np.float32(100) + x)
+
+
+def test_assumption_removes_guards():
+    n = dim("n")
+    a, f, bx = tensor("A", (n,)), fragment("F", (64,)), var("bx")
+    steps = [Copy(whole(f), region(a, (bx * 64, 64)))]
+    texts = []
+    for facts in ([], [Assume(bx * 64 + 64 <= n)]):
+        body = [*allocs(f), Fill(whole(f), const(1.0, "float32")), *facts, *steps]
+        run = kernel([a], body, vars=(bx,), grid=(ceildiv(n, 64),))
+        y = np.zeros(128, np.float32)
+        run(y, n=128)
+        assert (y == 1).all()
+        texts.append(run.source.text)
+    assert len(texts[1]) < len(texts[0])

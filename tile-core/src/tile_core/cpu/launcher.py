@@ -188,8 +188,10 @@ class _Shared:
 
 
 def _wait(futures: Sequence[Future[None]]) -> None:
+    """Wait for the workers that have begun; those that have not have nothing left to do."""
     for f in futures:
-        f.result()
+        if not f.cancel():
+            f.result()
 
 
 class _Arena:

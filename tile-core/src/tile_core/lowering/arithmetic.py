@@ -125,7 +125,8 @@ def _signs_differ(remainder: Node, divisor: Node, nought: Node) -> Node:
 def negative(value: Node, t: DType) -> Node:
     if t.is_float:
         return tvm.Sub(tvm.FloatImm(held(t), -0.0), value)  # also right for zeros
-    return rounded(tvm.Sub(zero(t), value), t)
+    # not 0 - x: TVM refuses a constant that would make an unsigned number negative
+    return rounded(tvm.Add(tvm.BitwiseNot(value), tvm.IntImm(held(t), 1)), t)
 
 
 def inverted(value: Node, t: DType) -> Node:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .. import _tvm as tvm
 from ..dtypes import DType
+from ..errors import Unsupported
 from ..expr import Buffer, Space
 from ..program import Atomic, AtomicTile
 from . import arithmetic, numbers
@@ -16,6 +17,18 @@ from .scope import Scope
 from .staging import over
 
 UPDATE: dict[str, str] = {"add": "+", "max": "max", "min": "min", "or": "|", "and": "&", "xor": "^"}
+
+
+def _shared(buffer: Buffer, s: Atomic | AtomicTile) -> bool:
+    """Whether other blocks see the buffer. Raises ``Unsupported`` if no instruction can update its elements then."""
+    shared = buffer.storage.space is Space.GLOBAL
+    if shared and numbers.narrow_integer(buffer.dtype):
+        raise Unsupported(
+            f"atomic updates of {buffer.dtype} in global memory are not supported on this target",
+            s.span,
+            help="use int8, or update a tile of the block and copy it",
+        )
+    return shared
 
 
 def _type(t: DType) -> str:
@@ -73,7 +86,7 @@ def _update(
     scope: Scope, s: Atomic, place: list[Node], value: Node, keep: Callable[[Node], list[Node]]
 ) -> list[Node]:
     t = s.buffer.dtype
-    if s.buffer.storage.space is Space.GLOBAL and not numbers.narrow_integer(t):
+    if _shared(s.buffer, s):
         old = shared_update(scope, s.op, s.buffer, place, value)
         return keep(old) or [tvm.Evaluate(old)]
     bits = scope.stored(s.buffer, place)
@@ -90,7 +103,7 @@ def _update(
 def atomic_tile(scope: Scope, s: AtomicTile) -> list[Node]:
     value, target = aligned(Box.of(scope, s.value), Box.of(scope, s.dst))
     t = target.dtype
-    shared = target.buffer.storage.space is Space.GLOBAL and not numbers.narrow_integer(t)
+    shared = _shared(target.buffer, s)
 
     def update(at: list[Node]) -> list[Node]:
         x = value.read_as(at, t)

@@ -149,7 +149,7 @@ def _right(
 
     def address(i: Node, j: Node) -> Node:
         """Only asked for the first column of a panel."""
-        return hold.address([tvm.FloorDiv(j, i64(block.width)), i, i64(0)])
+        return hold.address([tvm.Div(j, i64(block.width)), i, i64(0)])
 
     fill = _pack(scope, b, hold, kind, (n, k), block, s.transpose_b)
     return fill, Operand(address, block.width, 1), False

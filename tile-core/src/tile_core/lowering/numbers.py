@@ -121,5 +121,20 @@ def cast(value: Node, source: DType, to: DType) -> Node:
     return value if exact else rounded(value, to)
 
 
+def reinterpreted(bits: Node, source: str, to: str) -> Node:
+    """The same bits as another TVM type. TVM refuses some literals: those are computed here."""
+    if source == to:
+        return bits
+    if "float" not in source and "float" not in to:
+        return tvm.Cast(to, bits)
+    if type(bits) in (tvm.IntImm, tvm.FloatImm):
+        with np.errstate(all="ignore"):
+            kind = np.dtype(source)
+            value = np.array(float(bits.value)) if kind.kind == "f" else np.array(int(bits.value))
+            found = value.astype(kind).view(to).item()
+        return tvm.FloatImm(to, found) if "float" in to else tvm.IntImm(to, found)
+    return tvm.tirx.reinterpret(to, bits)
+
+
 def zero(t: DType) -> Node:
     return tvm.FloatImm(held(t), 0.0) if t.is_float else tvm.IntImm(held(t), 0)

@@ -22,15 +22,11 @@ class Module:
 def lower_plan(plan: TilePlan, target: Node) -> Module:
     """Block lowering, then TVM's passes.
 
-    There are only two: everything else (simplification, vectorisation, unrolling) LLVM does, and TVM's simplifier
-    folds floats in ways that lose NaN.
+    There is only one. All rewriting (simplification, vectorisation, unrolling) is LLVM's: TVM's passes fold ``x * 0.0`` to
+    zero, let signed arithmetic overflow be undefined, and fail on constants that wrap.
     """
     vectors = Vectors(plan.info.panel_spans[0], plan.info.registers * 4 // plan.info.panel_spans[0])
     lowered = lower(plan.program, vectors)
     module = tvm.IRModule({e.name: e.function for e in lowered.entries})
-    for step in (
-        tvm.tirx.transform.BindTarget(target),
-        tvm.tirx.transform.LowerIntrin(),  # floor division and modulo
-    ):
-        module = step(module)
+    module = tvm.tirx.transform.BindTarget(target)(module)
     return Module(module, lowered)

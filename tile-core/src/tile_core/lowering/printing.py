@@ -40,7 +40,7 @@ def print_(scope: Scope, s: Print) -> list[Node]:
 
 def _emit(scope: Scope, site: int, slot: int, value: Node, t: DType) -> Node:
     if t.is_float:
-        bits = tvm.tirx.reinterpret("int64", numbers.cast(value, t, ALL["float64"]))
+        bits = numbers.reinterpreted(numbers.cast(value, t, ALL["float64"]), "float64", "int64")
     else:
         bits = tvm.Cast("int64", value)
     return run("tile.print", scope.reports.context, i64(site), i64(slot), bits)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .. import _tvm as tvm
+from ..dtypes import INT64
 from ..errors import InternalError
 from ..expr import (
     Binary,
@@ -122,7 +123,7 @@ class Scope:
                     return None
                 if dividend is not None:
                     return i64(dividend // divisor if x.op == "//" else dividend % divisor)
-                return (tvm.FloorDiv if x.op == "//" else tvm.FloorMod)(a, b)
+                return self.floor(x.op, a, divisor)
         if x.dtype.bits == 32 and any(isinstance(e, (Load, Call)) for e in walk(x)):
             # data in 32 bits may wrap; only a proof that it does not allows 64 bits
             bound = self.analyzer.const_int_bound(found)
@@ -144,6 +145,16 @@ class Scope:
         if isinstance(x, Binary) and self.is_comparison(x):
             return arithmetic.COMPARE[x.op](self.wide(x.a), self.wide(x.b))
         return None
+
+    def floor(self, op: str, a: Node, divisor: int) -> Node:
+        """``a // divisor`` or ``a % divisor`` for a positive number; the plain instruction where ``a`` is not negative."""
+        b = i64(divisor)
+        if self.proves(tvm.GE(a, i64(0))):
+            return tvm.Div(a, b) if op == "//" else tvm.Mod(a, b)
+        if divisor & (divisor - 1) == 0:
+            shift = i64(divisor.bit_length() - 1)
+            return tvm.RShift(a, shift) if op == "//" else tvm.BitwiseAnd(a, i64(divisor - 1))
+        return arithmetic.binary(op, a, b, INT64)
 
     def strides(self, buffer: Buffer) -> list[Node]:
         return [self.extent(s) for s in buffer.row_major_strides()]
@@ -249,5 +260,6 @@ class Scope:
         return self.unproved(x.buffer, [self.wide(i) for i in x.indices]) is None
 
     def _bitcast(self, x: Bitcast) -> Node:
-        bits = numbers.encode(self.value(x.value), x.value.dtype)
-        return numbers.decode(tvm.tirx.reinterpret(numbers.storage(x.type), bits), x.type)
+        source, to = x.value.dtype, x.type
+        bits = numbers.encode(self.value(x.value), source)
+        return numbers.decode(numbers.reinterpreted(bits, numbers.storage(source), numbers.storage(to)), to)

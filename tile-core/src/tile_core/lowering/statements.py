@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from .. import _tvm as tvm
 from ..errors import InternalError, Unsupported
-from ..expr import Const, Expr, Load, walk
+from ..expr import Buffer, Const, Expr, Load, Space, walk
 from ..program import (
     Alloc,
     Assert,
@@ -34,6 +35,7 @@ from ..program import (
     Transpose,
     While,
 )
+from ..program.visit import statements, written_buffers
 from . import atomics, copies, matmul, numbers, printing, reductions
 from .matmul import Vectors
 from .nodes import Node, add, i64, multiply, run, sequence, when
@@ -47,10 +49,15 @@ class Statements:
     scope: Scope
     vectors: Vectors
 
-    def body(self, statements: Iterable[Stmt]) -> list[Node]:
+    def body(self, body: Iterable[Stmt]) -> list[Node]:
+        """One after the other. What is assumed holds until the end of the body."""
         out: list[Node] = []
-        for s in statements:
-            out += self.one(s)
+        with ExitStack() as facts:
+            for s in body:
+                out += self.one(s)
+                fact = self.scope.condition(s.condition) if isinstance(s, Assume) else None
+                if fact is not None:
+                    facts.enter_context(self.scope.assuming(fact))
         return out
 
     def one(self, s: Stmt) -> list[Node]:
@@ -143,17 +150,25 @@ class Statements:
             return when(condition, then, self.body(s.other))
 
     def _parallel(self, s: Parallel) -> list[Node]:
-        return self._nested(list(zip(s.vars, s.extents, strict=True)), s.body)
+        """Nested loops, the last variable innermost: LLVM makes vectors of it.
 
-    def _nested(self, axes: list, body: tuple[Stmt, ...]) -> list[Node]:
-        if not axes:
-            return self.body(body)
-        var, extent = axes[0]
-        high = self.scope.extent(extent)
-        index = self.scope.ranged(var.name, i64(0), high)
-        self.scope.define_index(var, index)
-        inner = self._nested(axes[1:], body)
-        return [tvm.For(index, i64(0), high, tvm.ForKind.SERIAL, sequence(inner))] if inner else []
+        A private scalar that an iteration writes begins each iteration with the value it had before the loop.
+        """
+        scope = self.scope
+        highs = [scope.extent(e) for e in s.extents]
+        indices = [scope.ranged(v.name, i64(0), high) for v, high in zip(s.vars, highs, strict=True)]
+        for var, index in zip(s.vars, indices, strict=True):
+            scope.define_index(var, index)
+        before: list[Node] = []
+        out: list[Node] = []
+        for b in private_scalars(s):
+            old = tvm.Var(f"{b.name}_before", numbers.storage(b.dtype))
+            before.append(tvm.BindStmt(old, scope.stored(b, ())))
+            out += scope.write_bits(b, (), old)
+        out += self.body(s.body)
+        for index, high in zip(reversed(indices), reversed(highs), strict=True):
+            out = [tvm.For(index, i64(0), high, tvm.ForKind.SERIAL, sequence(out))]
+        return [*before, *out]
 
     def _for(self, s: For) -> list[Node]:
         scope = self.scope
@@ -179,3 +194,11 @@ class Statements:
         number = i64(len(reports.failures))
         fail = [run("tile.fail", reports.context, number), tvm.tirx.Return(tvm.IntImm("int32", 0))]
         return when(tvm.Not(self.scope.value(s.condition)), fail)
+
+
+def private_scalars(s: Parallel) -> list[Buffer]:
+    """Private scalars from outside a parallel loop that its iterations write."""
+    inside = list(statements(s.body))
+    own = {x.buffer for x in inside if isinstance(x, Alloc)}
+    written = dict.fromkeys(b for x in inside for b in written_buffers(x))
+    return [b for b in written if b.space is Space.VAR and b.source is None and b not in own]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .narrow import FORMATS
+from .narrow import storage_bits
 from .writer import Function, Value
 
 INTEGER_OPS = {"add": "add", "and": "and", "or": "or", "xor": "xor", "max": "max", "min": "min"}
@@ -18,7 +18,7 @@ def define(name: str, operation: str, type_name: str) -> Function | None:
     if not operation.startswith("atomic_"):
         return None
     op = operation.removeprefix("atomic_")
-    if type_name in FORMATS:
+    if storage_bits(type_name):
         return _narrow(name, op, type_name)
     if type_name in NATIVE:
         type = NATIVE[type_name]
@@ -47,8 +47,8 @@ def _move(name: str, op: str, type: str) -> Function:
 
 def _narrow(name: str, op: str, type_name: str) -> Function:
     """Compare and swap of the bits until nobody else changed them in between."""
-    bits = f"i{FORMATS[type_name].storage}"
-    size = FORMATS[type_name].storage // 8
+    bits = f"i{storage_bits(type_name)}"
+    size = storage_bits(type_name) // 8
     b = Function(name, "float", (("ptr", "p"), ("float", "x")), attributes="")
     first = b.emit(bits, f"load atomic {bits}, ptr %p {ORDER}, align {size}")
     b.effect("br label %again")

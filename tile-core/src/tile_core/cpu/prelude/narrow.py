@@ -83,7 +83,15 @@ FORMATS: dict[str, Format] = {
     "float4_e2m1_unpacked": Format(2, 1, 1, "finite"),
 }
 POWERS = ("float8_e8m0fnu",)  # an exponent alone: 2**(code - 127), 255 is NaN
+HARDWARE_HALF = frozenset(("f16c", "fp-armv8"))  # features with instructions that convert float16
 QUIET_NAN = 0x7FC00000
+
+
+def storage_bits(type_name: str) -> int:
+    """Bits of one element in memory; 0 for a type that is no narrow float."""
+    if type_name in POWERS:
+        return 8
+    return FORMATS[type_name].storage if type_name in FORMATS else 0
 
 
 def define(name: str, operation: str, type_name: str, features: frozenset[str]) -> Function | None:
@@ -102,7 +110,7 @@ def define(name: str, operation: str, type_name: str, features: frozenset[str]) 
         return b.give(b.call(f"tile.decode.{type_name}", "float", code))
     if type_name in POWERS:
         return b.give(_decode_power(b, x) if operation == "decode" else _encode_power(b, x))
-    if type_name == "float16" and "f16c" in features:
+    if type_name == "float16" and features & HARDWARE_HALF:
         return b.give(_hardware_half(x, operation))
     form = FORMATS[type_name]
     return b.give(_decode(b, x, form) if operation == "decode" else _encode(b, x, form))
