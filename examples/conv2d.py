@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 import tile_core as tile
 import tile_core.language as T
 
@@ -10,7 +11,9 @@ EXAMPLE = {"conv2d": {"N": 1, "C": 16, "H": 14, "W": 14, "F": 32, "R": 3}}
 
 
 @tile.jit(out_idx=[-1])
-def conv2d(N, C, H, W, F, R, stride=1, pad=1, dilation=1, block_M=64, block_N=32, block_K=32, dtype="float16"):
+def conv2d(
+    N, C, H, W, F, R, stride=1, pad=1, dilation=1, block_M=64, block_N=32, block_K=32, dtype="float16"
+):
     out_h = (H + 2 * pad - dilation * (R - 1) - 1) // stride + 1
     out_w = (W + 2 * pad - dilation * (R - 1) - 1) // stride + 1
     pixels, depth = N * out_h * out_w, R * R * C
@@ -42,7 +45,9 @@ def conv2d(N, C, H, W, F, R, stride=1, pad=1, dilation=1, block_M=64, block_N=32
     return kernel
 
 
-def reference(image: np.ndarray, weight: np.ndarray, stride: int = 1, pad: int = 1, dilation: int = 1) -> np.ndarray:
+def reference(
+    image: np.ndarray, weight: np.ndarray, stride: int = 1, pad: int = 1, dilation: int = 1
+) -> np.ndarray:
     image, weight = image.astype(np.float32), weight.astype(np.float32)
     r = weight.shape[0]
     padded = np.pad(image, ((0, 0), (pad, pad), (pad, pad), (0, 0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 import tile_core as tile
 import tile_core.language as T
 
@@ -13,7 +14,17 @@ EXAMPLE = {"attention": {"batch": 1, "heads": 2, "seq_q": 128, "seq_kv": 128, "d
 
 @tile.jit(out_idx=[3])
 def attention(
-    batch, heads, seq_q, seq_kv, dim, causal=False, block_M=64, block_N=64, num_stages=2, threads=128, dtype="float16"
+    batch,
+    heads,
+    seq_q,
+    seq_kv,
+    dim,
+    causal=False,
+    block_M=64,
+    block_N=64,
+    num_stages=2,
+    threads=128,
+    dtype="float16",
 ):
     scale = (1.0 / dim) ** 0.5 * math.log2(math.e)
     past = seq_kv - seq_q  # row i of a causal mask sees keys up to i + past

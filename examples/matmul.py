@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+
 import tile_core as tile
 import tile_core.language as T
 
@@ -47,7 +48,9 @@ def main() -> None:
     print(f"{kernel}")
     print("inferred:", *kernel.plan.notes, sep="\n  ")
     print(f"source:   {kernel.source_file}")
-    print(f"result:   {c[0, :4]} ..., numpy {expected[0, :4].round(2)} ..., largest relative error {error:.1e}")
+    print(
+        f"result:   {c[0, :4]} ..., numpy {expected[0, :4].round(2)} ..., largest relative error {error:.1e}"
+    )
     print(f"time:     {samples.median:.3f} ms (first call with compilation {first * 1e3:.0f} ms)")
     if error > 2e-2:
         raise SystemExit("the result differs from numpy's")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 import tile_core as tile
 import tile_core.language as T
 

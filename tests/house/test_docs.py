@@ -1,4 +1,4 @@
-"""The documents name what there is: hooks, settings, commands, public names; their links lead somewhere and their code parses."""
+"""The documents name what there is: hooks, settings, commands, public names; links lead somewhere, code parses."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import inspect
 import re
 
 import pytest
-from tracked import CORE, ROOT, files
+from tracked import ROOT, files
 
 import tile_core
-from tile_core import backend, hookspecs, settings, target
+from tile_core import backend, hardware, hookspecs, settings
+from tile_core.cli.main import COMMANDS
 
 DOCS = ROOT / "docs"
 PAGES = [f for f in files() if f.suffix == ".md"]
@@ -37,7 +38,7 @@ def test_every_hook_with_its_signature():
             assert f"{name}{inspect.signature(getattr(hookspecs, name))}".replace("'", "") in text
 
 
-@pytest.mark.parametrize("module", [backend, target], ids=["backend", "target"])
+@pytest.mark.parametrize("module", [backend, hardware], ids=["backend", "hardware"])
 def test_every_name_of_the_seam(module):
     text = page("backend_api.md")
     missing = [name for name in own(module, inspect.isclass) if f"`{name}" not in text]
@@ -63,8 +64,8 @@ def test_settings_table():
 
 def test_every_command():
     text = page("cli.md")
-    commands = [f.stem for f in (CORE / "cli").glob("*.py") if not f.stem.startswith("_")]
-    assert not [c for c in commands if f"`tile {c.replace('_', '-')}" not in text]
+    assert not [c.name for c in COMMANDS if f"| `tile {c.name}" not in text]
+    assert set(re.findall(r"^\| `tile ([\w-]+)", text, re.M)) == {c.name for c in COMMANDS}
 
 
 def test_every_public_name():
@@ -95,3 +96,15 @@ def test_every_page_is_reachable():
         else page("architecture.md")
     )
     assert not [p.name for p in DOCS.glob("*.md") if p.name not in start and p.name != "architecture.md"]
+
+
+def test_every_name_of_the_language_with_its_first_line():
+    """The tables of docs/language.md are the first lines of the docstrings."""
+    import tile_core.language as language
+
+    text = page("language.md")
+    for name in language.__all__:
+        value = getattr(language, name)
+        if inspect.isfunction(value) and value.__name__ == name and name != "dtype":
+            first = (inspect.getdoc(value) or "").split("\n")[0].replace("|", "\\|")
+            assert f"| `T.{name}` | {first} |" in text, name

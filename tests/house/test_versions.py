@@ -36,7 +36,7 @@ def test_entry_points_are_the_names():
 
 def test_the_two_lists_of_test_requirements_agree():
     groups = read_toml((ROOT / "pyproject.toml").read_text("utf8"))["dependency-groups"]
-    listed = (ROOT / "tests/requirements.txt").read_text("utf8").splitlines()
+    listed = (ROOT / "tests" / "requirements.txt").read_text("utf8").splitlines()
     assert {r for g in ("test", "lint") for r in groups[g]} <= set(listed)
     editable = {line.removeprefix("-e ./") for line in listed if line.startswith("-e")}
     assert {p.name for p in PACKAGES} <= editable

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
@@ -49,9 +50,16 @@ def close(got: Any, want: np.ndarray, tolerance: float = 5e-3) -> None:
 
 @pytest.mark.parametrize(
     ("m", "n", "k", "blocks"),
-    [(64, 64, 64, (32, 32, 32)), (1, 104, 33, (16, 32, 11)), (127, 33, 66, (64, 32, 33)), (33, 1, 32, (32, 16, 16))],
+    [
+        (64, 64, 64, (32, 32, 32)),
+        (1, 104, 33, (16, 32, 11)),
+        (127, 33, 66, (64, 32, 33)),
+        (33, 1, 32, (32, 16, 16)),
+    ],
 )
-def test_matmul_with_the_least_written(target: str, m: int, n: int, k: int, blocks: tuple[int, int, int]) -> None:
+def test_matmul_with_the_least_written(
+    target: str, m: int, n: int, k: int, blocks: tuple[int, int, int]
+) -> None:
     a, b, c = random(m, k), random(k, n), np.empty((m, n), np.float16)
     matmul.matmul(m, n, k, *blocks)(a, b, c)
     close(c, a.astype(np.float32) @ b.astype(np.float32), 1e-2)
@@ -79,12 +87,18 @@ def test_softmax(target: str, m: int, n: int) -> None:
 
 @pytest.mark.parametrize(("m", "n"), [(8, 128), (1, 229), (33, 104)])
 def test_layer_norm(target: str, m: int, n: int) -> None:
-    x, gamma, beta = random(m, n, dtype="float32"), random(n, dtype="float32"), random(n, dtype="float32", seed=1)
+    x, gamma, beta = (
+        random(m, n, dtype="float32"),
+        random(n, dtype="float32"),
+        random(n, dtype="float32", seed=1),
+    )
     close(layer_norm.layer_norm(m, n)(x, gamma, beta), layer_norm.reference(x, gamma, beta), 1e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("seq_q", "seq_kv", "dim"), [(64, 64, 32), (33, 127, 32), (1, 104, 16), (70, 33, 32)])
+@pytest.mark.parametrize(
+    ("seq_q", "seq_kv", "dim"), [(64, 64, 32), (33, 127, 32), (1, 104, 16), (70, 33, 32)]
+)
 def test_flash_attention(target: str, causal: bool, seq_q: int, seq_kv: int, dim: int) -> None:
     q = random(1, 2, seq_q, dim)
     k, v = random(1, 2, seq_kv, dim, seed=1), random(1, 2, seq_kv, dim, seed=2)
@@ -127,7 +141,15 @@ class Conv:
     dilation: int = 1
 
 
-@pytest.mark.parametrize("s", [Conv(1, 8, 8, 8, 32, 3), Conv(2, 3, 9, 7, 5, 3, 2, 1), Conv(1, 4, 9, 9, 8, 3, 1, 0, 2), Conv(1, 8, 5, 5, 8, 1, 1, 0)])
+@pytest.mark.parametrize(
+    "s",
+    [
+        Conv(1, 8, 8, 8, 32, 3),
+        Conv(2, 3, 9, 7, 5, 3, 2, 1),
+        Conv(1, 4, 9, 9, 8, 3, 1, 0, 2),
+        Conv(1, 8, 5, 5, 8, 1, 1, 0),
+    ],
+)
 def test_convolution(target: str, s: Conv) -> None:
     image, weight = random(s.n, s.h, s.w, s.c), random(s.r, s.r, s.c, s.f)
     kernel = conv2d.conv2d(s.n, s.c, s.h, s.w, s.f, s.r, s.stride, s.pad, s.dilation)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tile_core import target
+from tile_core import hardware
 from tile_core.backend import read_toml
 from tile_core.testing import arguments, requires
 from tile_core.testing.kernels import BY_NAME, CASES
@@ -48,7 +48,7 @@ def test_numerics_are_recorded(tmp_path: Path) -> None:
     status, output = kit(tmp_path, "-k", "numerics and elementwise", "--tile-record", "devices.toml")
     assert status == 0, output
     (row,) = read_toml((tmp_path / "devices.toml").read_text())["device"]
-    tested = target.TestedDevice.of(row)
+    tested = hardware.TestedDevice.of(row)
     assert (tested.device, tested.arch, tested.passed, tested.failed) == ("this process", "host", 9, 0)
     assert tested.backend_version == "0.1.0"
 
@@ -129,9 +129,9 @@ def hopper_like():
 
 
 def test_row_text_reads_back() -> None:
-    tested = target.TestedDevice(
+    tested = hardware.TestedDevice(
         'a "b"', "sm", "580.1", "13.0", "0.1.0", "1.0", "2026-01-01", 3, 0, {"no float16": 2}, "ff"
     )
     assert read_toml(text(tested)) == {
-        "device": [{n: getattr(tested, n) for n in target.TestedDevice.__slots__}]
+        "device": [{n: getattr(tested, n) for n in hardware.TestedDevice.__slots__}]
     }

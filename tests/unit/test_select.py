@@ -7,9 +7,9 @@ import pytest
 from tile_core import settings
 from tile_core.backend import API, FactsOnly
 from tile_core.errors import BackendNotFound, KernelError, Unsupported
+from tile_core.hardware import Device, MemorySpace, Target, TargetInfo
 from tile_core.registry import Registry
 from tile_core.select import TensorDevice, choose, target
-from tile_core.hardware import Device, MemorySpace, Target, TargetInfo
 
 
 def info(name, arch):

@@ -1,5 +1,7 @@
 """Fractal layouts against their definition, element by element."""
 
+from __future__ import annotations
+
 from itertools import product
 
 import pytest

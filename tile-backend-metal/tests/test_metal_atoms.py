@@ -1,5 +1,7 @@
 """The simdgroup matrix against its formula, lane by lane."""
 
+from __future__ import annotations
+
 from itertools import product
 
 import tile_backend_metal.atoms as atoms

@@ -158,7 +158,7 @@ def gemm(
         b.tensor("B", size, size, type=type),
         b.tensor("C", size, size),
     )
-    bx, by = b.blocks(size // n, size // m)
+    bx, by = b.blocks(-(-size // n), -(-size // m))
     sx = b.shared("As", m, k, type=type)
     sy = b.shared("Bs", *((n, k) if transpose_b else (k, n)), type=type)
     acc = b.tile("acc", m, n, type="int32" if type == "int8" else "float32")

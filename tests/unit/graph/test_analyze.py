@@ -1,5 +1,7 @@
 """Amounts against what is counted by hand."""
 
+from __future__ import annotations
+
 import handmade as h
 import pytest
 

@@ -1,5 +1,7 @@
 """The text and the picture of graphs."""
 
+from __future__ import annotations
+
 from xml.etree import ElementTree
 
 import handmade as h
@@ -7,7 +9,7 @@ import pytest
 
 from tile_core.graph import build
 from tile_core.graph.draw import draw
-from tile_core.graph.text import graph_text
+from tile_core.graph.text import text
 
 GEMM = """\
 graph gemm
@@ -34,7 +36,7 @@ edges
 
 
 def test_text_of_gemm() -> None:
-    assert graph_text(build(h.gemm())) == GEMM
+    assert text(build(h.gemm())) == GEMM
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from targets import AMPERE, APPLE, CDNA3, HOPPER
 
 from tile_core.expr import Space
+from tile_core.hardware import TargetInfo
 from tile_core.inference.maps import Index, loops
 from tile_core.inference.model import Access, Elementwise, Multiply, Problem, Reduction, Tile
-from tile_core.hardware import TargetInfo
 
 G, S, F = Space.GLOBAL, Space.SHARED, Space.FRAGMENT
 

@@ -1,5 +1,7 @@
 """Puts the cases, the hand-made programs and the vendors' tables on the path."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 

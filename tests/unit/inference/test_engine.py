@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from targets import AMPERE, HOPPER
 
+from tile_core.hardware import TargetInfo
 from tile_core.inference.engine import solve
 from tile_core.inference.maps import loops
 from tile_core.inference.model import Access, Elementwise, Multiply, Problem, Reduction, Solution, Tile
 from tile_core.layout.convert import Kind
 from tile_core.layout.layout import Axis, Layout, injective, same
-from tile_core.hardware import TargetInfo
 
 Table = NDArray[np.int64]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import tile_core.language as T
 from tile_core.interpreter import run
 from tile_core.language.trace import PrimFunc
@@ -142,7 +143,7 @@ def test_ternary_chain_and_logic() -> None:
     @T.prim_func
     def kernel(C: T.Tensor((8,))):
         with T.Kernel(8) as bx:
-            inside = 2 <= bx < 6 and not bx == 3
+            inside = 2 <= bx < 6 and not bx == 3  # noqa: SIM201
             C[bx] = 1 if inside or bx == 7 else 0
 
     assert out(kernel) == [0, 0, 1, 0, 1, 1, 0, 1]
@@ -269,7 +270,9 @@ def test_serial_unroll_vectorized_grid() -> None:
     assert out(kernel) == [4, 4, 4, 4, 2, 2, 2, 2]
 
 
-@pytest.mark.parametrize(("domain", "blocks", "group"), [((4, 3), 5, 2), ((7, 5), 4, 8), ((3, 3), 16, 2), ((5, 2), 3, 3)])
+@pytest.mark.parametrize(
+    ("domain", "blocks", "group"), [((4, 3), 5, 2), ((7, 5), 4, 8), ((3, 3), 16, 2), ((5, 2), 3, 3)]
+)
 def test_persistent_visits_every_tile_once(domain: tuple[int, int], blocks: int, group: int) -> None:
     @T.prim_func
     def kernel(C: T.Tensor(domain)):

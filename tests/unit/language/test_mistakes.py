@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import tile_core.language as T
 from tile_core.errors import KernelError
 from tile_core.language.trace import PrimFunc
@@ -44,7 +45,7 @@ def test_misspelt_name() -> None:
     def kernel(A: T.Tensor((8,))):
         with T.Kernel(1):
             shared = T.alloc_shared((8,), "float32")
-            T.copy(A, shred)  # noqa: F821
+            T.copy(A, shred)
 
     message = mistake(kernel)
     assert "the name 'shred' is not defined" in message
@@ -145,7 +146,8 @@ def test_unsupported_python(what: str, tmp_path) -> None:
         "class": "class C: pass",
         "match": "match bx:\n            case _:\n                pass",
     }[what]
-    source = f"import tile_core.language as T\n@T.prim_func\ndef kernel(A: T.Tensor((8,))):\n    with T.Kernel(1) as bx:\n        {body}\n"
+    head = "import tile_core.language as T\n@T.prim_func\ndef kernel(A: T.Tensor((8,))):\n    with T.Kernel(1) as bx:\n"
+    source = f"{head}        {body}\n"
     file = tmp_path / "kernels.py"
     file.write_text(source)
     scope: dict[str, object] = {}

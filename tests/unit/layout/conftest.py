@@ -1,5 +1,7 @@
 """Puts the oracle and the vendors' tables of instructions on the path, and says how many examples to try."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 

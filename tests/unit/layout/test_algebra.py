@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from itertools import product as cartesian
 
 import brute
@@ -67,7 +69,7 @@ def test_compose(then: Layout, data: st.DataObject) -> None:
     if first.cosize(Axis.INDEX) > size:
         return
     y = alg.compose(then, first)
-    table = {k: p for k, p in enumerate(places_boxed(then).values())}
+    table = dict(enumerate(places_boxed(then).values()))
     if y is not None:
         for at, copies in points(first).items():
             assert places(y)[at] == table[copies[0][Axis.INDEX]]

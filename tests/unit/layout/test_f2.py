@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from brute import apply_bits
 from hypothesis import given
 from hypothesis import strategies as st

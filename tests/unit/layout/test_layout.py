@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import brute
 import pytest
 from brute import orderly, places, places_boxed, points, wild

@@ -1,5 +1,7 @@
 """Shared-memory tiles against the rule of the hardware that reads them, byte by byte."""
 
+from __future__ import annotations
+
 from itertools import product
 
 import pytest

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
 import tile_core as tile
 import tile_core.language as T
 

@@ -9,11 +9,19 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from tile_core.backend import Artifact, LaunchParam, LaunchSpec, Source
 from tile_core.runtime.cache import Cache, CacheWarning, Entry, pack, unpack
 
-SPEC = LaunchSpec((LaunchParam("A", "tensor", "float32", (4, "n"), (), True, 4),), (("f", ("n", 2), (128,)),), (0,), {"x": 1})
-ENTRY = Entry(Artifact("object", b"\0code\xff", "log", {"bytes": 3}), Source("text", "llvm", ".ll", SPEC), {"name": "f"})
+SPEC = LaunchSpec(
+    (LaunchParam("A", "tensor", "float32", (4, "n"), (), True, 4),),
+    (("f", ("n", 2), (128,)),),
+    (0,),
+    {"x": 1},
+)
+ENTRY = Entry(
+    Artifact("object", b"\0code\xff", "log", {"bytes": 3}), Source("text", "llvm", ".ll", SPEC), {"name": "f"}
+)
 
 KERNEL = """
 import numpy as np
@@ -132,7 +140,9 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     file = tmp_path / "kernel_under_test.py"
     file.write_text(KERNEL)
     env = {**os.environ, "TILE_CACHE_DIR": str(tmp_path / "cache"), "TILE_TARGET": "cpu"}
-    running = [subprocess.Popen([sys.executable, str(file)], env=env, stderr=subprocess.PIPE) for _ in range(3)]
+    running = [
+        subprocess.Popen([sys.executable, str(file)], env=env, stderr=subprocess.PIPE) for _ in range(3)
+    ]
     for p in running:
         _, errors = p.communicate()
         assert p.returncode == 0, errors

@@ -6,9 +6,9 @@ The unit is not SIMT: one thread of control starts an instruction on whole tiles
 
 from __future__ import annotations
 
+from tile_core.hardware import Atom
 from tile_core.layout.digits import mem, tile
 from tile_core.layout.layout import Layout
-from tile_core.hardware import Atom
 
 SOURCE = "Ascend C API reference, Mmad and LoadData; fractal orders for other widths than 16 bit from secondary sources"
 FRACTAL_ROWS, C0_BITS = 16, 256

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tile_core.hardware import Atom
 from tile_core.layout.digits import lane, reg, tile
 from tile_core.layout.layout import Layout
-from tile_core.hardware import Atom
 
 MMA = "PTX ISA, mma.sync fragments"
 WGMMA = "PTX ISA, wgmma.mma_async register fragments"

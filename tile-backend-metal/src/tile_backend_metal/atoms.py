@@ -6,9 +6,9 @@ code must not rely on it except through ``simdgroup_load`` and ``simdgroup_store
 
 from __future__ import annotations
 
+from tile_core.hardware import Atom
 from tile_core.layout.digits import lane, reg, tile
 from tile_core.layout.layout import Layout
-from tile_core.hardware import Atom
 
 SOURCE = "Metal Shading Language Specification, simdgroup matrices; element order from secondary sources"
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from .expr import ceildiv as cdiv
+    from .hardware import Target
     from .runtime import Comparison, Kernel, bench, compare, compile, jit, spec
     from .select import target
-    from .hardware import Target
 
 __version__ = "0.1.0"
 

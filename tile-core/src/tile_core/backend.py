@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .errors import NoDevice, Unsupported
-from .inference.plan import TilePlan
 from .hardware import Device, Target, TargetInfo, TestedDevice
+from .inference.plan import TilePlan
 
 
 class ApiVersion(NamedTuple):

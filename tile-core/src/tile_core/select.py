@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from . import settings
 from .backend import Backend
 from .errors import BackendNotFound
-from .registry import Registry, registry
 from .hardware import Device, Target
+from .registry import Registry, registry
 
 EMBEDDED = "cpu"
 
@@ -100,7 +100,9 @@ def _only_with_device(known: Registry) -> Backend | None:
 
     Embedded backends, and those that declare no tensors of their own, are chosen by name alone.
     """
-    declared = [b for b in known.usable() if (b.torch_devices or b.dlpack_devices) and not known.embedded(b.name)]
+    declared = [
+        b for b in known.usable() if (b.torch_devices or b.dlpack_devices) and not known.embedded(b.name)
+    ]
     live = [b for b in declared if _has_device(b)]
     chosen = {best.name: best for b in live for best in [_preferred([o for o in live if _rivals(b, o)])]}
     return next(iter(chosen.values())) if len(chosen) == 1 else None

@@ -61,6 +61,18 @@ def current() -> Settings:
     return _override.get() or from_environment()
 
 
+def wanted_target() -> tuple[str, bool]:
+    """The settings ``target`` and ``interpret`` alone: each call of a kernel asks for them."""
+    scoped = _override.get()
+    if scoped is not None:
+        return scoped.target, scoped.interpret
+    return os.environ.get("TILE_TARGET", "").strip(), _flag(os.environ.get("TILE_INTERPRET", ""))
+
+
+def _flag(text: str) -> bool:
+    return text.strip().lower() not in ("", "0", "false", "no", "off")
+
+
 def from_environment() -> Settings:
     """Settings as the environment gives them. A malformed value raises ``ValueError`` naming the variable."""
     found: dict[str, object] = {}
@@ -71,7 +83,7 @@ def from_environment() -> Settings:
             continue
         match field.default:
             case bool():
-                found[field.name] = text.lower() not in ("0", "false", "no", "off")
+                found[field.name] = _flag(text)
             case int():
                 if not text.isdigit():
                     raise ValueError(f"{variable}={text!r} is not a number")

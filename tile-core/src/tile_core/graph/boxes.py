@@ -43,10 +43,10 @@ def _gather(x: Expr, factor: int, terms: dict[Expr, int]) -> int | None:
             a = _gather(x.a, factor, terms)
             b = _gather(x.b, factor if x.op == "+" else -factor, terms)
             return None if a is None or b is None else a + b
-        case Binary(op="*", b=Const()):
-            return _gather(x.a, factor * int(x.b.value), terms)
-        case Binary(op="*", a=Const()):
-            return _gather(x.b, factor * int(x.a.value), terms)
+        case Binary(op="*", b=Const(value=by)):
+            return _gather(x.a, factor * int(by), terms)
+        case Binary(op="*", a=Const(value=by)):
+            return _gather(x.b, factor * int(by), terms)
         case Unary(op="-"):
             return _gather(x.value, -factor, terms)
         case Cast() if x.dtype.is_integer and x.value.dtype.is_integer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
 
@@ -22,7 +23,7 @@ FILL = {
 LINE = {"raw": "#1f2937", "war": "#9ca3af", "waw": "#d1d5db"}
 STYLE = (
     "text{font:12px ui-monospace,Menlo,monospace;fill:#111827}.s{font-size:10px;fill:#4b5563}"
-    ".r{fill:none;stroke:#9ca3af;rx:6}.n{stroke:#374151;rx:4}"
+    ".r{fill:none;stroke:#9ca3af;rx:6}.n{stroke:#374151;rx:4}.l{fill:none}"
 )
 
 
@@ -34,20 +35,38 @@ class Spot:
     y: int
 
 
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """All edges that bring one value from one node to its users: one vertical line with a branch to each."""
+
+    source: str
+    edges: tuple[Edge, ...]
+
+
 def draw(graph: Graph, kinds: tuple[str, ...] = ("raw",)) -> str:
-    """An SVG document. ``kinds`` of edges are drawn; carried ones are dashed and go back up."""
+    """An SVG document. ``kinds`` of edges are drawn; carried ones are dashed and may go back up."""
     spots: dict[str, Spot] = {}
     parts: list[str] = []
     bottom = _region(graph, "", PAD, PAD + HEAD, spots, parts)
-    edges = [e for e in graph.edges if e.kind in kinds and e.source != e.target]
-    lanes = _lanes(edges, {name: k for k, name in enumerate(spots)})
-    right = max((s.x for s in spots.values()), default=PAD) + NODE_WIDTH
-    for e, lane in zip(edges, lanes, strict=True):
-        parts.append(_edge(e, spots, right + LANE * (lane + 1)))
-    width = right + LANE * (max(lanes, default=0) + 2) + 240
+    trunks = _trunks(graph, kinds)
+    lanes = _lanes(trunks, {name: k for k, name in enumerate(spots)})
+    right = PAD + NODE_WIDTH + 2 * PAD * max((_depth(graph, r.name) for r in graph.loops), default=0)
+    labels = right + LANE * (max(lanes, default=0) + 2)
+    below: Counter[str] = Counter()
+    for trunk, lane in zip(trunks, lanes, strict=True):
+        parts.append(_trunk(trunk, spots, right + LANE * (lane + 1), labels, below[trunk.source]))
+        below[trunk.source] += 1
     title = f'<text x="{PAD}" y="{PAD + 12}">{escape(graph.program.name)}</text>'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bottom + PAD}">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{labels + 260}" height="{bottom + PAD}">'
     return "\n".join((head, f"<style>{STYLE}</style>", ARROW, title, *parts, "</svg>")) + "\n"
+
+
+def _trunks(graph: Graph, kinds: tuple[str, ...]) -> list[Trunk]:
+    groups: dict[tuple[str, str, str], list[Edge]] = {}
+    for e in graph.edges:
+        if e.kind in kinds and e.source != e.target:
+            groups.setdefault((e.source, e.kind, value_text(e.buffer)), []).append(e)
+    return [Trunk(source, tuple(edges)) for (source, _, _), edges in groups.items()]
 
 
 ARROW = (
@@ -101,14 +120,15 @@ def _cut(label: str, limit: int) -> str:
     return label if len(label) <= limit else label[: limit - 1] + "…"
 
 
-def _lanes(edges: list[Edge], order: dict[str, int]) -> list[int]:
-    """A vertical line for each edge, so that lines that overlap do not share one."""
+def _lanes(trunks: list[Trunk], order: dict[str, int]) -> list[int]:
+    """A vertical line for each trunk, so that lines that overlap do not share one."""
     taken: list[list[tuple[int, int]]] = []
     out: list[int] = []
-    for e in edges:
-        low, high = sorted((order[e.source], order[e.target]))
+    for t in trunks:
+        rows = [order[t.source], *(order[e.target] for e in t.edges)]
+        low, high = min(rows), max(rows)
         free = next(
-            (k for k, used in enumerate(taken) if all(high <= a or b <= low for a, b in used)), len(taken)
+            (k for k, used in enumerate(taken) if all(high < a or b < low for a, b in used)), len(taken)
         )
         if free == len(taken):
             taken.append([])
@@ -117,12 +137,17 @@ def _lanes(edges: list[Edge], order: dict[str, int]) -> list[int]:
     return out
 
 
-def _edge(e: Edge, spots: dict[str, Spot], lane: int) -> str:
-    a, b = spots[e.source], spots[e.target]
-    y1, y2 = a.y + NODE_HEIGHT - 10, b.y + 10
-    dash = ' stroke-dasharray="4 3"' if e.carried else ""
-    path = f"M{a.x + NODE_WIDTH} {y1}H{lane}V{y2}H{b.x + NODE_WIDTH + 2}"
-    return (
-        f'<path d="{path}" fill="none" stroke="{LINE[e.kind]}"{dash} marker-end="url(#a)"/>'
-        f'<text class="s" x="{lane + 3}" y="{(y1 + y2) // 2}">{escape(value_text(e.buffer))}</text>'
-    )
+def _trunk(t: Trunk, spots: dict[str, Spot], lane: int, label: int, row: int) -> str:
+    """The line of a value, its branches, and what it is at the right margin."""
+    a, kind = spots[t.source], t.edges[0].kind
+    start = a.y + NODE_HEIGHT - 10 - 11 * row
+    out = [f'<path class="l" d="M{a.x + NODE_WIDTH} {start}H{label - 4}" stroke="#e5e7eb"/>']
+    out.append(f'<path class="l" d="M{a.x + NODE_WIDTH} {start}H{lane}" stroke="{LINE[kind]}"/>')
+    for e in t.edges:
+        b = spots[e.target]
+        dash = ' stroke-dasharray="4 3"' if e.carried else ""
+        path = f"M{lane} {start}V{b.y + 10}H{b.x + NODE_WIDTH + 2}"
+        out.append(f'<path class="l" d="{path}" stroke="{LINE[kind]}"{dash} marker-end="url(#a)"/>')
+    name = value_text(t.edges[0].buffer) + ("" if kind == "raw" else f" ({kind})")
+    out.append(f'<text class="s" x="{label}" y="{start + 3}">{escape(name)}</text>')
+    return "".join(out)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..expr import Buffer, Expr, Var, index_text, shape_text, text
+from ..expr import Buffer, Expr, Var, index_text, shape_text
+from ..expr import text as expr_text
 from ..program import (
     Atomic,
     AtomicTile,
@@ -28,7 +29,7 @@ from ..program import (
 from .nodes import Edge, Graph, Loop, Node
 
 
-def graph_text(graph: Graph) -> str:
+def text(graph: Graph) -> str:
     """Regions and nodes, indented as in the program, then the edges."""
     lines = [f"graph {graph.program.name}" + (" (open)" if graph.program.is_open else "")]
     lines += _region(graph, "", 1)
@@ -86,17 +87,17 @@ def loop_text(loop: Loop) -> str:
             var = s.var.name if s.var is not None else "_"
             stages = f", {s.num_stages} stages" if s.num_stages else ""
             step = f" step {s.step}" if s.step != 1 else ""
-            return (
-                f"{loop.name}: {s.kind} {var} from {text(s.start)}, {_extent(s.extent)} times{step}{stages}"
-            )
+            return f"{loop.name}: {s.kind} {var} from {expr_text(s.start)}, {_extent(s.extent)} times{step}{stages}"
         case While():
-            return f"{loop.name}: while {text(s.condition)}"
+            return f"{loop.name}: while {expr_text(s.condition)}"
         case If():
-            return f"{loop.name}: {'else of' if loop.name.startswith('else') else 'if'} {text(s.condition)}"
+            return (
+                f"{loop.name}: {'else of' if loop.name.startswith('else') else 'if'} {expr_text(s.condition)}"
+            )
 
 
 def _extent(x: int | Expr) -> str:
-    return text(x) if isinstance(x, Expr) else str(x)
+    return expr_text(x) if isinstance(x, Expr) else str(x)
 
 
 def region_text(r: Region) -> str:
@@ -104,7 +105,7 @@ def region_text(r: Region) -> str:
     if r.whole:
         return r.buffer.name
     parts = [
-        text(s) if p else f"{text(s)} : +{_extent(e)}"
+        expr_text(s) if p else f"{expr_text(s)} : +{_extent(e)}"
         for s, e, p in zip(r.start, r.extent, r.point, strict=True)
     ]
     return f"{r.buffer.name}[{', '.join(parts)}]"
@@ -112,9 +113,10 @@ def region_text(r: Region) -> str:
 
 def op_text(node: Node) -> str:
     """One line that says what a node does."""
-    return (
-        "; ".join(stmt_text(s) for s in node.stmt.body) if node.kind == "elements" else stmt_text(node.stmt)
-    )  # type: ignore[attr-defined]
+    s = node.stmt
+    if node.kind == "elements" and isinstance(s, Parallel):
+        return "; ".join(stmt_text(x) for x in s.body)
+    return stmt_text(s)
 
 
 def stmt_text(s: Stmt) -> str:
@@ -124,7 +126,7 @@ def stmt_text(s: Stmt) -> str:
             sign = "^T" if isinstance(s, Transpose) else ""
             return f"{region_text(s.dst)} = {region_text(s.src)}{sign}"
         case Fill():
-            return f"{region_text(s.dst)} = {text(s.value)}"
+            return f"{region_text(s.dst)} = {expr_text(s.value)}"
         case Gemm():
             a, b = region_text(s.a) + "^T" * s.transpose_a, region_text(s.b) + "^T" * s.transpose_b
             return f"{region_text(s.c)} {'=' if s.clear else '+='} {a} @ {b}"
@@ -158,19 +160,19 @@ def _element_text(s: Stmt) -> str:
     match s:
         case Store():
             target = f"{s.buffer.name}[{index_text(s.indices)}]" if s.indices else s.buffer.name
-            return f"{target} = {text(s.value)}"
+            return f"{target} = {expr_text(s.value)}"
         case Bind():
-            return f"{s.var.name} = {text(s.value)}"
+            return f"{s.var.name} = {expr_text(s.value)}"
         case Atomic():
-            value = "" if s.value is None else f" {text(s.value)}"
+            value = "" if s.value is None else f" {expr_text(s.value)}"
             result = f"{s.result.name} = " if s.result is not None else ""
             return f"{result}{s.buffer.name}[{index_text(s.indices)}] {s.op}={value} atomically"
         case If():
             other = f" else {{{_short(s.other)}}}" if s.other else ""
-            return f"if {text(s.condition)} {{{_short(s.then)}}}{other}"
+            return f"if {expr_text(s.condition)} {{{_short(s.then)}}}{other}"
         case For():
             return f"for {s.var.name if s.var else '_'} in {_extent(s.extent)} {{{_short(s.body)}}}"
         case While():
-            return f"while {text(s.condition)}"
+            return f"while {expr_text(s.condition)}"
         case _:
             return type(s).__name__.lower()

@@ -103,6 +103,9 @@ class _Completer:
         if not read:
             if s.var is not None:
                 return
+            if same(s.extent, 1):  # all of a dimension is one tile
+                self.loop_vars[id(s)] = Var(f"k{len(self.loop_vars)}", INT32, 1 + len(self.loop_vars))
+                return
             self.nothing_walks(s, [d for _, d in found if not d.stored])
         inner = [t for t in statements(s.body) if isinstance(t, For) and t.var is None]
         for other in inner:

@@ -11,12 +11,12 @@ from functools import lru_cache
 from math import gcd, prod
 
 from ..expr import Space
+from ..hardware import TargetInfo
 from ..layout.access import digits_of, vector_width
 from ..layout.algebra import access as access_map
 from ..layout.convert import BARRIER, Conversion, Kind
 from ..layout.layout import Axis, Layout, grouped
 from ..layout.partition import combining
-from ..hardware import TargetInfo
 from .maps import pulled
 from .model import Access, Change, Cost, Elementwise, GemmChoice, Multiply, Op, Prefix, Problem, Reduction
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from itertools import product as cartesian
-from math import prod
+from math import gcd, prod
 
 from ..expr import Space
+from ..hardware import TargetInfo
 from ..layout.convert import Conversion, Kind, convert
 from ..layout.digits import lane
 from ..layout.layout import Layout
 from ..layout.partition import partitions
-from ..hardware import TargetInfo
 from .cost import Meter, Prices, price
 from .model import (
     Change,
@@ -38,6 +38,7 @@ from .shared import shared_layouts
 ROOTS = 3  # partitions tried for a loop that nothing pins
 COMBINATIONS = 32  # choices tried for the gemms of a launch together
 SCANNED = 4096  # combinations that are looked at to find those
+VECTOR_BITS = 128
 SHUFFLE = 100  # bytes that a shuffle weighs when suggestions for a loop are compared
 
 Gemms = Mapping[str, GemmChoice]
@@ -185,9 +186,9 @@ class Engine:
         return min(found, key=moved)
 
     def _open(self, state: State) -> Op | None:
-        """The largest op that still lacks a layout; ops without fragments come last."""
+        """The largest op that still lacks a layout, bound ones (with serial loops) first, those without fragments last."""
         left = [op for op in self.problem.ops if self._lacks(op, state)]
-        return max(left, key=lambda op: (bool(op.fragments), _size(op)), default=None)
+        return max(left, key=_urgency, default=None)
 
     def _lacks(self, op: Op, state: State) -> bool:
         return op.name not in state.loops if isinstance(op, Elementwise) else self._unknown(op, state)
@@ -229,7 +230,7 @@ class Engine:
             self.alone[op.name] = min(self._roots(op, State()), key=cost)
         return self.alone[op.name]
 
-    def _roots(self, op: Op, state: State) -> list[Layout]:
+    def _roots(self, op: Op, state: State) -> Sequence[Layout]:
         threads, subgroup = self.problem.threads, self.info.subgroup
         if isinstance(op, Reduction | Prefix):
             tile = op.source if op.source.name not in state.known else op.result
@@ -237,9 +238,8 @@ class Engine:
         assert isinstance(op, Elementwise)
         shape = op.extents[: len(op.extents) - op.serial] or (1,)
         plain: list[Layout] = []
-        wanted = {max(1, 128 // a.tile.bits) for a in op.accesses if a.tile.space is not Space.FRAGMENT} or {
-            1
-        }
+        memory = [a.tile for a in op.accesses if a.tile.space is not Space.FRAGMENT]
+        wanted = {_vector(t) for t in memory} or {1}
         for vector in sorted(wanted, reverse=True):
             plain += partitions(shape, threads, vector)[:ROOTS]
         if any(a.tile.space is Space.FRAGMENT for a in op.accesses):
@@ -312,5 +312,13 @@ def _disagreement(choices: Sequence[GemmChoice]) -> tuple[int, int]:
     return len({c.warps for c in choices}), sum(abs(c.warps[0] - c.warps[1]) for c in choices)
 
 
-def _size(op: Op) -> int:
-    return prod(op.extents) if isinstance(op, Elementwise) else max(prod(t.shape) for t in op.tiles)
+def _urgency(op: Op) -> tuple[bool, bool, int]:
+    if isinstance(op, Elementwise):
+        return bool(op.fragments), op.serial > 0, prod(op.extents)
+    return True, False, max(prod(t.shape) for t in op.tiles)
+
+
+def _vector(tile: Tile) -> int:
+    """Elements of the widest access, of 16 bytes, that the tile's alignment allows."""
+    width = max(1, VECTOR_BITS // tile.bits)
+    return gcd(width, tile.align) if tile.align else width

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from ..errors import Unsupported
 from ..expr import Buffer
 from ..graph import Graph, build
+from ..hardware import TargetInfo
 from ..layout.layout import Layout
 from ..layout.partition import idle_threads
 from ..program import Launch, TileProgram
 from ..recommendation.recommend import threads as recommended_threads
-from ..hardware import TargetInfo
 from .engine import solve
 from .model import Change, Cost, Elementwise, GemmChoice, Multiply, Solution
 from .placement import placements
@@ -26,10 +27,12 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
     Launches that leave the number of threads open get one. It never fails for layout reasons: what does not fit is moved.
 
     Raises:
+        Unsupported: a block has more threads than the target allows.
         KernelError: a pinned layout cannot hold its buffer, or a gemm's tiles are not of known two-dimensional shape.
     """
     threads = recommended_threads(program, info)
     program = _with_threads(program, threads)
+    _check_threads(program, info)
     graph = build(program)
     plan = TilePlan(program, info, graph, placements=placements(graph, info))
     if not info.simt:
@@ -64,6 +67,15 @@ def _with_threads(program: TileProgram, threads: int) -> TileProgram:
     return replace(program, body=body)
 
 
+def _check_threads(program: TileProgram, info: TargetInfo) -> None:
+    for launch in program.launches if info.simt else ():
+        if launch.thread_count > info.max_threads:
+            raise Unsupported(
+                f"{info.target} has blocks of at most {info.max_threads} threads, not {launch.thread_count}",
+                launch.span,
+            )
+
+
 def _refused(program: TileProgram, info: TargetInfo) -> Iterator[str]:
     """Wishes that a target without threads has no use for."""
     for launch in program.launches:
@@ -92,7 +104,7 @@ class _Answer:
             if name in buffers:
                 self.layouts[buffers[name]] = layout
             else:
-                self.operands[name] = layout
+                self.operands[name] = layout  # a fragment between an op and a region
         for op in found.problem.ops:
             if isinstance(op, Elementwise):
                 self.loops[op.name] = leading(op, found.loops[op.name])

@@ -13,12 +13,16 @@ from ..layout.layout import Axis, Iter, Layout, Shape, grouped, positions, refin
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """``(loop // low) % extent * stride``, where ``loop`` is the number of a loop."""
+    """``(loop // low) % extent * stride``, where ``loop`` is the number of a loop.
+
+    ``last``: the digit reaches the end of the loop, so the modulo does nothing and the extent may be rounded up.
+    """
 
     loop: int
     low: int
     extent: int
     stride: int
+    last: bool = True
 
     @property
     def top(self) -> int:
@@ -59,10 +63,10 @@ class Index:
                 high.append(replace(d, stride=d.stride // by))
             elif d.top < by:
                 low.append(d)
-            elif by % d.stride == 0:
+            elif by % d.stride == 0 and (d.last or d.extent * d.stride % by == 0):
                 step = by // d.stride
-                low.append(replace(d, extent=step))
-                high.append(Digit(d.loop, d.low * step, -(-d.extent // step), 1))
+                low.append(replace(d, extent=step, last=False))
+                high.append(Digit(d.loop, d.low * step, -(-d.extent // step), 1, d.last))
             else:
                 return OPAQUE, OPAQUE
         up, down = divmod(self.constant, by)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from ..expr import Space
+from ..hardware import Atom, TargetInfo
 from ..layout.convert import Conversion, Kind
 from ..layout.digits import mem
 from ..layout.layout import Layout, Shape
 from ..layout.panels import row_major
 from ..layout.swizzle import Choice
-from ..hardware import Atom, TargetInfo
 from .maps import Index
 
 
@@ -169,11 +169,20 @@ Op = Elementwise | Reduction | Prefix | Multiply
 
 
 @dataclass(frozen=True, slots=True)
+class Home:
+    """The shared tile that a gemm operand of ``shape`` lies in. ``view``: the operand is all of it in another shape."""
+
+    tile: str
+    shape: Shape
+    view: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """The ops of one launch in program order. ``repeats``: how often each runs in a block (default once).
 
-    ``pinned``: layouts of tiles that the user gave. ``homes``: operand that is a part of a shared tile -> (that tile's
-    name, shape of the part).
+    ``pinned``: layouts of tiles that the user gave. ``homes``: gemm operand that is a part or a view of a shared
+    tile -> which tile.
     """
 
     name: str
@@ -181,7 +190,7 @@ class Problem:
     ops: tuple[Op, ...]
     repeats: Mapping[str, int] = field(default_factory=dict[str, int])
     pinned: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
-    homes: Mapping[str, tuple[str, Shape]] = field(default_factory=dict[str, "tuple[str, Shape]"])
+    homes: Mapping[str, Home] = field(default_factory=dict[str, Home])
 
     def tiles(self) -> dict[str, Tile]:
         """All tiles by name."""

@@ -55,7 +55,8 @@ def outer_index(loop: For, number: int) -> Index | None:
 @dataclass(slots=True)
 class Nest:
     """The loops of one op while its accesses are read. ``around``: serial loops outside, which become loops of the nest
-    when they move along a fragment."""
+    when they move along a fragment.
+    """
 
     name: str
     tiles: Tiles

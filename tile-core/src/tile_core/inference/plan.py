@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from ..expr import Buffer
 from ..graph import Graph
+from ..hardware import Target, TargetInfo
 from ..layout.convert import Conversion
 from ..layout.layout import Layout
 from ..program import TileProgram
 from ..span import Span
-from ..hardware import Target, TargetInfo
 from .model import Cost, GemmChoice, how
 
 

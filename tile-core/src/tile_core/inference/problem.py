@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 
 from ..errors import KernelError
 from ..expr import Buffer, Space, Var
@@ -26,7 +27,7 @@ from ..program import (
     While,
 )
 from ..span import Span
-from .model import Elementwise, Multiply, Op, Prefix, Problem, Reduction, Tile
+from .model import Elementwise, Home, Multiply, Op, Prefix, Problem, Reduction, Tile
 from .nest import Nest, Tiles, element_bits
 from .rules import copy, parallel
 
@@ -70,9 +71,7 @@ class _Reader:
     ops: list[Op] = field(default_factory=list[Op])
     repeats: dict[str, int] = field(default_factory=dict[str, int])
     left: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    homes: dict[str, tuple[str, tuple[int, ...]]] = field(
-        default_factory=dict[str, tuple[str, tuple[int, ...]]]
-    )
+    homes: dict[str, Home] = field(default_factory=dict[str, Home])
     regions: dict[str, tuple[str, int, dict[Var, For]]] = field(
         default_factory=dict[str, tuple[str, int, "dict[Var, For]"]]
     )
@@ -149,9 +148,10 @@ class _Reader:
             parts.append(tile)
         types = (s.a.dtype.name, s.b.dtype.name, s.c.dtype.name)
         exact = dict(s.hints).get("precision") == "ieee"
-        yield Multiply(node.name, *parts, s.transpose_a, s.transpose_b, types, s.policy, exact), 1
-        if parts[2].name == f"{node.name}.c":
-            yield self.moved(f"{node.name}.c.store", s.c, parts[2], around, True)
+        a, b, c = parts
+        yield Multiply(node.name, a, b, c, s.transpose_a, s.transpose_b, types, s.policy, exact), 1
+        if c.name == f"{node.name}.c":
+            yield self.moved(f"{node.name}.c.store", s.c, c, around, True)
 
     def across(self, node: Node, s: Reduce | Scan, around: dict[Var, For]) -> Iterator[tuple[Op, int]]:
         if not all(isinstance(n, int) for r in (s.src, s.dst) for n in r.shape):
@@ -182,9 +182,16 @@ class _Reader:
         if buffer.ndim == 2 and buffer.source is None and is_whole(r):
             return self.tiles.of(buffer)
         shape = tuple(n for n in r.shape if isinstance(n, int))
-        if buffer.source is None and buffer.ndim >= 2 and not any(r.point[-2:]):
-            self.homes[name] = (self.tiles.of(buffer).name, shape)
-        return Tile(name, shape, element_bits(buffer.dtype), Space.SHARED)
+        home, bits = self.tiles.of(buffer.storage), element_bits(buffer.dtype)
+        alike = (
+            buffer.source is not None
+            and is_whole(r)
+            and bits == home.bits
+            and prod(shape) == prod(home.shape)
+        )
+        part = buffer.source is None and buffer.ndim >= 2 and not any(r.point[-2:])
+        self.homes[name] = Home(home.name, shape if part or alike else (), alike)
+        return Tile(name, shape, bits, Space.SHARED)
 
     def temporary(self, r: Region, name: str) -> Tile:
         """A fragment that stands between an op and what it cannot use as it is."""

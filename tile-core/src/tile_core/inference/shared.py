@@ -12,7 +12,7 @@ from ..layout.access import Pattern, pattern
 from ..layout.algebra import access as access_map
 from ..layout.algebra import cut
 from ..layout.digits import mem
-from ..layout.layout import Iter, Layout, Shape
+from ..layout.layout import Layout, Shape
 from ..layout.panels import CHUNK_BITS, core_matrices, row_major
 from ..layout.swizzle import Choice, choose, legal_spans
 from .cost import memory_map
@@ -53,9 +53,9 @@ def shared_layouts(solution: Solution) -> dict[str, Choice]:
 
 
 def _chosen(tile: Tile, solution: Solution) -> Choice:
-    if len(tile.shape) < 2 or tile.bits not in WIDTHS:
-        return Choice(row_major(tile.shape), 0, 0, "linear")
     flat = Flat.of(tile, solution)
+    if flat.shape[0] == 1 or tile.bits not in WIDTHS:
+        return Choice(row_major(tile.shape), 0, 0, "linear")
     demands, bulk = _demands(tile, flat, solution)
     threads, subgroup = solution.problem.threads, solution.info.subgroup
     of = partial(_patterns, demands=demands, bits=tile.bits, threads=threads, subgroup=subgroup)
@@ -80,49 +80,45 @@ def _unswizzled(shape: tuple[int, int], bits: int) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """A tile seen with two dimensions. ``deep``: loops move along leading dimensions, so these are rows too;
-    else the tile is a row of equal slots."""
+    """A tile of shape ``full`` seen with two dimensions. ``slots``: it is that many tiles of ``shape``, all laid out alike;
+    1: rows are the leading dimensions together, or a gemm sees the tile in ``shape``.
+    """
 
     full: Shape
     shape: tuple[int, int]
-    deep: bool
+    slots: int = 1
 
     @staticmethod
     def of(tile: Tile, solution: Solution) -> Flat:
+        for home in solution.problem.homes.values():
+            if home.tile == tile.name and home.view and len(home.shape) == 2:
+                return Flat(tile.shape, (home.shape[0], home.shape[1]))
         lead = len(tile.shape) - 2
-        deep = lead > 0 and any(
+        if lead > 0 and any(
             i.digits or i.opaque
             for op in solution.problem.ops
             if isinstance(op, Elementwise)
             for a in op.accesses
             if a.tile == tile
             for i in a.index[:lead]
-        )
-        rows = prod(tile.shape[:-1]) if deep else tile.shape[-2]
-        return Flat(tile.shape, (rows, tile.shape[-1]), deep)
+        ):
+            return Flat(tile.shape, (prod(tile.shape[:-1]), tile.shape[-1]))
+        rows, columns = (1, *tile.shape)[-2:]
+        return Flat(tile.shape, (rows, columns), prod(tile.shape[:-2]))
 
     def index(self, index: Sequence[Index]) -> tuple[Index, ...]:
         """An index of the tile as one of the flat tile; which slot it is does not matter."""
-        if len(index) == 2:
-            return tuple(index)
-        if not self.deep:
+        if self.full[-2:] == self.shape:
             return tuple(index[-2:])
-        row = Index()
-        for d, i in enumerate(index[:-1]):
-            row = row + i * prod(self.full[d + 1 : -1])
-        return row, index[-1]
+        number = Index()
+        for d, i in enumerate(index):
+            number = number + i * prod(self.full[d + 1 :])
+        return number // self.shape[1], number % self.shape[1]
 
     def lifted(self, layout: Layout) -> Layout:
-        """The layout of the whole tile."""
-        if len(self.full) == 2:
-            return layout
-        if self.deep:
-            return replace(layout, shape=self.full, box=self.full)
+        """The layout of the whole tile. Other shapes of one memory have the same digits in row-major order."""
         step = layout.footprint()
-        lead: list[Iter] = []
-        for n in reversed(self.full[:-2]):
-            lead.insert(0, mem(n, step))
-            step *= n
+        lead = (mem(self.slots, step),) if self.slots > 1 else ()
         return replace(layout, shape=self.full, box=self.full, iters=(*lead, *layout.iters))
 
 
@@ -143,13 +139,16 @@ def _demands(tile: Tile, flat: Flat, solution: Solution) -> tuple[tuple[Demand, 
                 if mine and atom is not None and atom.shared_a:
                     bulk = REQUIRED
                     continue
-                found += [Demand(op.name, need, shape=t.shape) for t, need in mine if need is not None]
+                found += [
+                    Demand(op.name, need, shape=t.shape) for t, need in mine if need and len(t.shape) == 2
+                ]
     return tuple(found), bulk
 
 
 def _is(part: Tile, tile: Tile, solution: Solution) -> bool:
-    """Whether ``part`` is the tile, or an operand that is a part of it."""
-    return part == tile or solution.problem.homes.get(part.name, ("",))[0] == tile.name
+    """Whether ``part`` is the tile, or an operand that lies in it."""
+    home = solution.problem.homes.get(part.name)
+    return part == tile or (home is not None and home.tile == tile.name and bool(home.shape))
 
 
 def _of_loop(op: Elementwise, tile: Tile, flat: Flat, loop: Layout) -> Iterator[Demand]:

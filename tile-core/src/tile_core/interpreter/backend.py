@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..backend import ApiVersion, Artifact, Backend, LaunchSpec, Source
+from ..hardware import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
 from ..inference.plan import TilePlan
 from ..program.text import text
 from ..signature import launch_spec
-from ..hardware import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,8 +160,7 @@ def array_at(
     steps = strides if strides is not None else _row_major(shape)
     size = 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
     raw = (ctypes.c_uint8 * (size * kind.itemsize)).from_address(pointer)
-    flat = np.frombuffer(raw, dtype=kind)
-    return np.lib.stride_tricks.as_strided(flat, shape, tuple(s * kind.itemsize for s in steps))
+    return np.ndarray(shape, kind, buffer=raw, strides=tuple(s * kind.itemsize for s in steps))
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ def is_head(r: Region) -> bool:
 
 def spread(head: Region, shape: Sequence[Extent], b: Builder) -> Region:
     """A head element with the extents of the other side, aligned at the last dimension."""
-    shape = [d for d in shape]
+    shape = list(shape)
     while len(shape) > head.buffer.ndim and shape[0] == 1:
         shape.pop(0)
     if len(shape) > head.buffer.ndim:

@@ -336,6 +336,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         value = self.visit(node.value)
+        self.hint_each(node, value)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             return self.assign_name(node, node.targets[0].id, value, isinstance(node.value, ast.Call))
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
@@ -349,12 +350,28 @@ class _Rewriter(ast.NodeTransformer):
 
     def assign_name(self, node: ast.stmt, name: str, value: ast.expr, hint: bool) -> ast.stmt:
         if hint:
-            pair = ast.Tuple([self.do("name", ast.Constant(name)), value], ast.Load())
-            value = ast.Subscript(pair, ast.Constant(1), ast.Load())
+            value = self.hinted(name, value)
         new = self.do(
             "assign", self.number(node), ast.Constant(name), value, ast.Name(name, ast.Load()), at=node
         )
         return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], new), node)
+
+    def hinted(self, name: str, value: ast.expr) -> ast.expr:
+        """``value`` evaluated when the builder knows what name it goes to."""
+        pair = ast.Tuple([self.do("name", ast.Constant(name)), value], ast.Load())
+        return ast.Subscript(pair, ast.Constant(1), ast.Load())
+
+    def hint_each(self, node: ast.Assign, value: ast.expr) -> None:
+        """``a, b = f(), g()``: each call knows its own name."""
+        match node.targets, node.value, value:
+            case [ast.Tuple(elts=names)], ast.Tuple(elts=written), ast.Tuple(elts=values) if len(
+                names
+            ) == len(values):
+                for n, (name, old) in enumerate(zip(names, written, strict=True)):
+                    if isinstance(name, ast.Name) and isinstance(old, ast.Call):
+                        values[n] = self.hinted(name.id, values[n])
+            case _:
+                pass
 
     def assign_to(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
         match target:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..program import TileProgram
 from ..hardware import TargetInfo
+from ..program import TileProgram
 
 USUAL = 128  # four warps of 32 or two of 64: every matrix instruction has whole groups of threads
 

@@ -6,6 +6,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..dtypes import TORCH_NAMES, dtype
@@ -77,7 +78,12 @@ def _numpy(value: Any, name: str) -> TensorView:
             f"{name} has strides that are no whole elements", help="pass a copy: numpy.ascontiguousarray"
         )
     strides = None if value.flags.c_contiguous else tuple(s // size for s in value.strides)
-    return TensorView(data, value.shape, strides, value.dtype.name, HOST, not readonly, value)
+    return TensorView(data, value.shape, strides, _dtype_name(value.dtype), HOST, not readonly, value)
+
+
+@lru_cache(maxsize=64)
+def _dtype_name(type: Any) -> str:
+    return type.name  # numpy makes the text anew each time
 
 
 def _torch(value: Any, name: str) -> TensorView:

@@ -38,9 +38,8 @@ class Comparison:
     def __str__(self) -> str:
         rows = [f"{'':20} {'median ms':>10} {'p20':>10} {'p80':>10} {'n':>5} {'ratio':>6}"]
         for name, s in self.samples.items():
-            rows.append(
-                f"{name:20} {s.median:10.4f} {s.quantile(0.2):10.4f} {s.quantile(0.8):10.4f} {len(s.times):5} {self.ratio(name):6.2f}"
-            )
+            spread = f"{s.median:10.4f} {s.quantile(0.2):10.4f} {s.quantile(0.8):10.4f}"
+            rows.append(f"{name:20} {spread} {len(s.times):5} {self.ratio(name):6.2f}")
         return "\n".join(rows)
 
 

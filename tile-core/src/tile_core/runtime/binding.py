@@ -124,25 +124,23 @@ def _shape(shape: Sequence[int | str]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def bind(launch: LaunchSpec, arguments: Sequence[Any]) -> tuple[Bound, list[TensorView | None]]:
-    """Check all arguments (outputs included) and compute pointers, numbers and grids.
+def bind(launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorView | None]) -> Bound:
+    """Check all arguments (outputs included) and compute pointers, numbers and grids. ``views``: of those that are tensors.
 
     Raises:
         ArgumentError: naming the argument and what is wrong with it.
     """
     tensors: list[tuple[LaunchParam, TensorView]] = []
     values: list[int | float] = []
-    views: list[TensorView | None] = []
-    params = [p for p in launch.params if p.kind != "dim"]
-    for p, value in zip(params, arguments, strict=True):
-        if p.kind == "tensor":
-            found = view(value, p.name)
-            tensors.append((p, found))
-            views.append(found)
-            values.append(found.pointer)
-        else:
-            views.append(None)
+    params = launch.params[: len(arguments)]
+    for p, value, found in zip(params, arguments, views, strict=True):
+        if p.kind != "tensor":
             values.append(_number(p, value))
+            continue
+        if found is None:
+            found = view(value, p.name)  # raises: it is no tensor
+        tensors.append((p, found))
+        values.append(found.pointer)
     dims = solve([(p, v.shape) for p, v in tensors])
     first = tensors[0][1] if tensors else None
     for p, v in tensors:
@@ -153,7 +151,7 @@ def bind(launch: LaunchSpec, arguments: Sequence[Any]) -> tuple[Bound, list[Tens
         values.append(dims[p.name])
     known = {**{p.name: v for p, v in zip(launch.params, values, strict=True) if p.kind == "scalar"}, **dims}
     grids = tuple(tuple(max(0, evaluate(g, known)) for g in grid) for _, grid, _ in launch.entries)
-    return Bound(tuple(values), grids, dims), views
+    return Bound(tuple(values), grids, dims)
 
 
 def _check(p: LaunchParam, v: TensorView, dims: Mapping[str, int], first: TensorView | None) -> None:

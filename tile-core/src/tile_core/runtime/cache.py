@@ -10,9 +10,9 @@ import hashlib
 import json
 import os
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,8 @@ class Cache:
             return None
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        try:
+        with suppress(OSError):
             os.utime(path)  # the time of last use, for eviction
-        except OSError:
-            pass
         return entry
 
     def put(self, key: str, entry: Entry) -> Path | None:
@@ -148,7 +146,7 @@ def pack(entry: Entry) -> bytes:
     """Magic line, SHA-256 of the rest, length of the manifest, manifest (JSON), artifact."""
     launch = entry.source.launch
     manifest = {
-        "about": {**entry.about, "made": time.time()},
+        "about": dict(entry.about),
         "artifact": {
             "kind": entry.artifact.kind,
             "log": entry.artifact.log,

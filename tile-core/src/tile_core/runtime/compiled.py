@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from .. import settings
-from ..backend import Artifact, Backend, LaunchSpec, LoadedKernel, Source
-from ..errors import ArgumentError, NoDevice, Unsupported
+from ..backend import Artifact, Backend, LaunchSpec
+from ..errors import ArgumentError, Unsupported
+from ..graph import Graph
+from ..hardware import Target, TargetInfo
+from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
-from ..hardware import Target, TargetInfo
-from .arguments import allocator, is_tensor, view
+from .arguments import TensorView, allocator, is_tensor, view
 from .binding import bind, evaluate, solve
-from .cache import Cache, Entry
-
-
-@dataclass(frozen=True)
-class Request:
-    """A kernel to be compiled. ``identity`` stands for the program in the cache's key; "" keeps it out of the cache.
-
-    ``build`` makes the tile program. ``outputs`` are numbers of parameters that the runtime allocates.
-    """
-
-    name: str
-    build: Callable[[], TileProgram]
-    identity: str
-    outputs: tuple[int, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+from .failures import folded
+from .targeted import Request, TargetKernel
 
 
 class Kernel:
-    """A kernel for one target: call it with tensors. It is compiled when first needed.
+    """A kernel: call it with tensors. It is compiled when first needed, for each target that it is used on.
 
-    The target is that of ``target``; if none was given, of the first call.
+    The target is that of ``target``, or is chosen at each call: ``with tile.target(...)``, ``TILE_TARGET``, the tensors' device.
     """
 
     def __init__(self, request: Request, target: str | Target | None = None) -> None:
         self.request = request
         self.wanted = target
-        self._lock = RLock()
-        self._loaded: dict[int, LoadedKernel] = {}
-        self._entry: Entry | None = None
-        self._chosen: Target | None = None
-        self.times: Mapping[str, float] = {}
+        self._targets: dict[Target, TargetKernel] = {}
+        self._chosen: dict[Any, TargetKernel] = {}
+        self._last: TargetKernel | None = None
 
-    # The warm path.
-
+    @folded
     def __call__(self, *arguments: Any, stream: int | None = None) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
 
@@ -61,19 +42,37 @@ class Kernel:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
-        where = _device(arguments)
-        entry = self.entry(where)
-        launch = entry.source.launch
-        full, finish = self._with_outputs(launch, arguments)
-        bound, _ = bind(launch, full)
+        views = [view(a) if is_tensor(a) else None for a in arguments]
+        where = next((v.device for v in views if v is not None), None)
+        kernel = self.on(where)
+        launch = kernel.entry.source.launch
+        values, views, finish = self._with_outputs(launch, arguments, views)
+        bound = bind(launch, values, views)
         if not bound.empty:
-            self._on(where)(bound.values, bound.grids, stream)
-        outputs = tuple(finish(full[n]) for n in launch.outputs)
+            kernel.loaded(where.index if where else 0)(bound.values, bound.grids, stream)
+        outputs = tuple(finish(values[n]) for n in launch.outputs)
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
+    def on(self, where: TensorDevice | None = None) -> TargetKernel:
+        """The kernel for the target of a call with tensors that live ``where``.
+
+        Raises:
+            ArgumentError: the target's devices cannot reach such tensors.
+        """
+        wanted, interpret = settings.wanted_target()
+        key = (None if where is None else (where.torch, where.dlpack), wanted, interpret)
+        found = self._chosen.get(key)
+        if found is None:
+            target = choose("interpreter" if self.wanted is None and interpret else self.wanted, where)
+            _reachable(registry().get(target.backend), where)
+            found = self._chosen[key] = self._targets.setdefault(target, TargetKernel(self.request, target))
+        self._last = found
+        return found
+
     def _with_outputs(
-        self, launch: LaunchSpec, arguments: Sequence[Any]
-    ) -> tuple[list[Any], Callable[[Any], Any]]:
+        self, launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorView | None]
+    ) -> tuple[list[Any], list[TensorView | None], Callable[[Any], Any]]:
+        """All values and views in the order of the signature, outputs allocated; and what turns an output into the caller's kind."""
         params = [p for p in launch.params if p.kind != "dim"]
         inputs = [p for n, p in enumerate(params) if n not in launch.outputs]
         if len(arguments) != len(inputs):
@@ -83,103 +82,28 @@ class Kernel:
                 help="outputs named by out_idx are allocated and returned" if launch.outputs else "",
             )
         if not launch.outputs:
-            return list(arguments), _same
-        tensors = [(p, view(a, p.name)) for p, a in zip(inputs, arguments, strict=True) if p.kind == "tensor"]
-        dims = solve([(p, v.shape) for p, v in tensors])
-        allocate, finish = allocator(next((a for a in arguments if is_tensor(a)), None))
-        rest = iter(arguments)
-        full: list[Any] = []
+            return list(arguments), list(views), _same
+        dims = solve([(p, v.shape) for p, v in zip(inputs, views, strict=True) if v is not None and p.kind == "tensor"])
+        like = next((a for a, v in zip(arguments, views, strict=True) if v is not None), None)
+        allocate, finish = allocator(like)
+        rest = iter(zip(arguments, views, strict=True))
+        full: list[tuple[Any, TensorView | None]] = []
         for n, p in enumerate(params):
             if n not in launch.outputs:
                 full.append(next(rest))
                 continue
             try:
-                full.append(allocate([evaluate(d, dims) for d in p.shape], p.dtype))
+                made = allocate([evaluate(d, dims) for d in p.shape], p.dtype)
             except NameError as error:
-                raise ArgumentError(
-                    f"the shape of the output {p.name} follows from no input: {error}"
-                ) from error
-        return full, finish
+                raise ArgumentError(f"the shape of the output {p.name} follows from no input: {error}") from error
+            full.append((made, view(made, p.name)))
+        return [value for value, _ in full], [v for _, v in full], finish
 
-    def _on(self, where: TensorDevice | None) -> LoadedKernel:
-        """The kernel, loaded on the device of the arguments."""
-        index = where.index if where is not None else 0
-        found = self._loaded.get(index)
-        if found is None:
-            with self._lock:
-                backend, entry = self.backend, self.entry(where)
-                _reachable(backend, where)
-                devices = backend.devices()
-                if index >= len(devices):
-                    findings = [c.run() for c in backend.checks()]
-                    missing = "; ".join(f.message for f in findings if f.level == "error")
-                    raise NoDevice(
-                        f"there is no {backend.name} device {index} here{': ' + missing if missing else ''}",
-                        help="`tile doctor` says more; compiling for it works without a device",
-                    )
-                launcher = backend.launcher(devices[index])
-                found = self._loaded[index] = launcher.load(entry.artifact, entry.source.launch)
-        return found
-
-    # Compilation.
-
-    def entry(self, where: TensorDevice | None = None) -> Entry:
-        """The compiled kernel: from memory, from the cache on disk, or made now."""
-        if self._entry is not None:
-            return self._entry
-        with self._lock:
-            if self._entry is None:
-                self._chosen = self._target(where)
-                self._entry = self._find_or_make()
-        return self._entry
-
-    def _target(self, where: TensorDevice | None) -> Target:
-        if self.wanted is None and settings.current().interpret:
-            return Target.parse("interpreter")
-        return choose(self.wanted, where)
-
-    def _find_or_make(self) -> Entry:
-        cache, key = Cache(), self.key
-        found = cache.get(key) if key else None
-        if found is not None:
-            return found
-        from .pipeline import compile_program
-
-        made = compile_program(self.request_program, self.backend, self.info, self.request.options)
-        self.times = made.times
-        about = {"name": self.name, "target": str(self.target)}
-        entry = Entry(made.artifact, made.source, about)
-        if key:
-            cache.put(key, entry)
-        return entry
-
-    @cached_property
-    def request_program(self) -> TileProgram:
-        """The tile program, with the outputs that the request names."""
-        from dataclasses import replace
-
-        program = self.request.build()
-        return replace(program, outputs=self.request.outputs) if self.request.outputs else program
+    # Looking inside: at the kernel that was used last, else at that for the target of a call without tensors.
 
     @property
-    def key(self) -> str:
-        """The key in the disk cache: identity of the kernel, target, options, and versions of all that makes code."""
-        if not self.request.identity:
-            return ""
-        parts = {
-            "kernel": self.request.identity,
-            "outputs": self.request.outputs,
-            "options": sorted((k, repr(v)) for k, v in self.request.options.items()),
-            "target": str(self.target),
-            "code": [
-                package_state("tile_core"),
-                package_state(type(self.backend).__module__.partition(".")[0]),
-            ],
-            "toolkit": self.backend.compiler(self.info).fingerprint(),
-        }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-    # Looking inside.
+    def _now(self) -> TargetKernel:
+        return self._last or self.on(None)
 
     @property
     def name(self) -> str:
@@ -187,73 +111,57 @@ class Kernel:
 
     @property
     def target(self) -> Target:
-        """The target it is compiled for."""
-        if self._chosen is None:
-            self._chosen = self._target(None)
-        return self._chosen
+        """The target that it was last used on, or would be."""
+        return self._now.target
 
     @property
     def backend(self) -> Backend:
-        return registry().get(self.target.backend)
+        return self._now.backend
 
     @property
     def info(self) -> TargetInfo:
-        return self.backend.info(self.target)
+        """Facts of the target."""
+        return self._now.info
 
     @property
     def program(self) -> TileProgram:
         """The tile program as it was written."""
-        return self.request_program
+        return self.request.program
 
-    @cached_property
-    def plan(self) -> Any:
+    @property
+    def plan(self) -> TilePlan:
         """What inference decided: grid, layouts, instructions, moves."""
-        from .pipeline import make_plan
+        return self._now.plan
 
-        return make_plan(self.request_program, self.info)
+    @property
+    def graph(self) -> Graph:
+        """The fused tile-level dataflow graph."""
+        return self.plan.graph
 
     @property
     def ir(self) -> str:
         """The lowered program from which the source is printed. Raises ``Unsupported`` if the backend has none."""
         from .pipeline import legalized
 
-        codegen = self.backend.codegen(self.info)
-        show = getattr(codegen, "ir", None)
+        show = getattr(self.backend.codegen(self.info), "ir", None)
         if show is None:
             raise Unsupported(f"{self.backend.name} prints its source from the plan: it has no other ir")
         return show(legalized(self.plan, self.backend))
 
     @property
-    def graph(self) -> Any:
-        """The fused tile-level dataflow graph."""
-        return self.plan.graph
-
-    @property
     def source(self) -> str:
         """The generated source."""
-        return self.entry().source.text
+        return self._now.entry.source.text
 
     @property
     def source_file(self) -> Path:
-        """A file that holds the generated source, beside the cached kernel."""
-        entry = self.entry()
-        name = f"{self.name}-{(self.key or hashlib.sha256(entry.source.text.encode()).hexdigest())[:12]}"
-        folder = Cache().folder.parent / "sources"
-        path = folder / f"{name}{entry.source.suffix}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path.write_text(entry.source.text, encoding="utf8")
-        except OSError:
-            import tempfile
-
-            path = Path(tempfile.gettempdir()) / path.name
-            path.write_text(entry.source.text, encoding="utf8")
-        return path
+        """A file that holds the generated source, beside the cache."""
+        return self._now.write_source()
 
     @property
     def artifact(self) -> Artifact:
         """What the launcher loads."""
-        return self.entry().artifact
+        return self._now.entry.artifact
 
     @property
     def resources(self) -> Mapping[str, int]:
@@ -263,10 +171,17 @@ class Kernel:
     @property
     def launch(self) -> LaunchSpec:
         """How it is called."""
-        return self.entry().source.launch
+        return self._now.entry.source.launch
 
-    def source_object(self) -> Source:
-        return self.entry().source
+    @property
+    def times(self) -> Mapping[str, float]:
+        """Milliseconds that each stage of the compilation took; empty if it came from the cache."""
+        return self._now.times
+
+    def compiled(self) -> Kernel:
+        """The same kernel, compiled now for the target of a call without tensors."""
+        _ = self.on(None).entry
+        return self
 
     def disassemble(self) -> str:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
@@ -276,8 +191,9 @@ class Kernel:
         return show(self.artifact)
 
     def __repr__(self) -> str:
-        where = self._chosen or self.wanted or "not yet compiled"
-        return f"<kernel {self.name}: {where}>"
+        return (
+            f"<kernel {self.name}: {self._last.target if self._last else self.wanted or 'not yet compiled'}>"
+        )
 
 
 def _reachable(backend: Backend, where: TensorDevice | None) -> None:
@@ -294,25 +210,3 @@ def _reachable(backend: Backend, where: TensorDevice | None) -> None:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _device(arguments: Sequence[Any]) -> TensorDevice | None:
-    for a in arguments:
-        if is_tensor(a):
-            return view(a).device
-    return None
-
-
-@lru_cache(maxsize=16)
-def package_state(package: str) -> str:
-    """Version of an installed package and a digest of its files' sizes and times: changes when its code does."""
-    import importlib.util
-
-    spec = importlib.util.find_spec(package)
-    digest = hashlib.sha256()
-    for root in (spec.submodule_search_locations or ()) if spec else ():
-        for file in sorted(Path(root).rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                status = file.stat()
-                digest.update(f"{file.relative_to(root)}:{status.st_size}:{status.st_mtime_ns}\n".encode())
-    return f"{package}:{digest.hexdigest()}"

@@ -11,13 +11,15 @@ from typing import Any, overload
 
 from ..dtypes import dtype
 from ..errors import ArgumentError, KernelError, did_you_mean
+from ..hardware import Target
 from ..language.rewrite import parsed
 from ..language.trace import PrimFunc, TensorFacts, build_eager
 from ..program import TileProgram
-from ..hardware import Target
 from .arguments import is_tensor, view
-from .compiled import Kernel, Request
+from .compiled import Kernel
+from .failures import folded
 from .fingerprint import Unknown, fingerprint
+from .targeted import Request
 
 # Options of other systems that have no meaning here, or are decided by inference: accepted, so that sources move over.
 IGNORED = ("execution_backend", "target_host", "verbose", "debug_root_path", "compile_flags", "pass_configs")
@@ -105,16 +107,17 @@ class Jit:
         """Whether the function is a kernel itself."""
         return _uses_language(self.function)
 
+    @folded
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """A factory: the kernel for these values. An eager kernel: run it, and give its outputs."""
         kernel, tensors = self._kernel(arguments, keywords)
         return kernel(*tensors) if self.is_eager else kernel
 
+    @folded
     def compile(self, *arguments: Any, target: str | Target | None = None, **keywords: Any) -> Kernel:
         """The kernel for these arguments, compiled now; no device is needed. Eager kernels take tensors or ``tile.spec``."""
         kernel, _ = self._kernel(arguments, keywords, target)
-        kernel.entry()
-        return kernel
+        return kernel.compiled()
 
     def _kernel(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], target: str | Target | None = None

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from .. import settings
 from ..backend import Artifact, Backend, Source
 from ..graph.text import text as graph_text
+from ..hardware import TargetInfo
 from ..inference.complete import complete
 from ..inference.explain import explain
 from ..inference.infer import infer
 from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..program.text import text as program_text
-from ..hardware import TargetInfo
 
 log = logging.getLogger("tile")
 

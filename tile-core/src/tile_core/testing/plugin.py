@@ -10,8 +10,8 @@ import pytest
 
 from ..backend import Backend
 from ..errors import BackendError
-from ..registry import registry
 from ..hardware import Device, TargetInfo
+from ..registry import registry
 from . import kernels, requires, stages
 from .record import Recorder
 

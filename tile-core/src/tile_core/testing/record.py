@@ -14,8 +14,8 @@ import pytest
 
 from ..backend import Backend
 from ..errors import TileError
-from ..registry import registry
 from ..hardware import Device, TestedDevice
+from ..registry import registry
 from . import SUITE
 
 

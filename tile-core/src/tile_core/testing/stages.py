@@ -10,9 +10,11 @@ import numpy as np
 
 from ..backend import Artifact, Backend, LaunchSpec, Source
 from ..errors import Unsupported
+from ..hardware import Device, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
-from ..hardware import Device, TargetInfo
+from ..runtime import pipeline
+from ..runtime.binding import evaluate
 from .kernels import Case
 
 R = TypeVar("R")
@@ -28,10 +30,7 @@ def role(make: Callable[[], R]) -> R | str:
 
 def plan(program: TileProgram, backend: Backend, info: TargetInfo) -> TilePlan:
     """The plan of a program as the backend takes it. Raises ``Unsupported`` if it cannot run it."""
-    from ..graph import build
-    from ..inference import infer
-
-    return backend.lowering(info).legalize(infer(build(program), info))
+    return pipeline.legalized(pipeline.make_plan(program, info), backend)
 
 
 def emit(case: Case, backend: Backend, info: TargetInfo) -> Source:
@@ -51,16 +50,11 @@ def launch(case: Case, backend: Backend, device: Device, arguments: Sequence[Any
     launcher = backend.launcher(device)
     kernel = launcher.load(artifact, spec)
     held = [_upload(a, device) for a in arguments]
-    dims = [case.dims[name] for name in sorted(case.dims)]
-    grids = [tuple(_extent(e, case) for e in grid) for _, grid, _ in spec.entries]
+    dims = [case.dims[p.name] for p in spec.params[len(case.program.params) :]]
+    grids = [tuple(evaluate(e, case.dims) for e in grid) for _, grid, _ in spec.entries]
     kernel([_pointer(a) for a in held] + dims, grids)
     launcher.synchronize()
     return [_download(a, like) for a, like in zip(held, arguments, strict=True)]
-
-
-def _extent(extent: int | str, case: Case) -> int:
-    # text of a launch: arithmetic over the symbolic dimensions, written by our own code generator
-    return extent if isinstance(extent, int) else int(eval(extent, {"min": min, "max": max}, dict(case.dims)))
 
 
 def _upload(value: Any, device: Device) -> Any:

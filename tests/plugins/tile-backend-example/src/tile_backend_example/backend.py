@@ -10,14 +10,14 @@ from tile_core.backend import (
     ApiVersion,
     Artifact,
     Backend,
-    LaunchParam,
     LaunchSpec,
     LoadedKernel,
     Pass,
     Source,
 )
-from tile_core.inference.plan import TilePlan
 from tile_core.hardware import Device, Engine, MemorySpace, Target, TargetInfo, Token
+from tile_core.inference.plan import TilePlan
+from tile_core.signature import launch_spec
 
 from .text import launch_text, literal
 
@@ -72,9 +72,8 @@ class ExampleLowering:
 
 class ExampleCodegen:
     def emit(self, plan: TilePlan) -> Source:
-        params = tuple(_param(p.name, p.tensor, p.value.dtype.name) for p in plan.program.params)
-        spec = LaunchSpec(params, entries=(("run", (1,), (1,)),), outputs=plan.program.outputs)
-        return Source(launch_text(literal(plan.program), params), "python", ".py", spec)
+        spec = launch_spec(plan.program, ["run"] * len(plan.program.launches))
+        return Source(launch_text(literal(plan.program), spec.params), "python", ".py", spec)
 
 
 class ExampleCompiler:
@@ -103,13 +102,6 @@ class ExampleLauncher:
 
     def current_stream(self) -> int | None:
         return None
-
-
-def _param(name: str, tensor: Any, dtype: str) -> LaunchParam:
-    if tensor is None:
-        return LaunchParam(name, "scalar", dtype)
-    shape = tuple(d if isinstance(d, int) else d.name for d in tensor.shape)
-    return LaunchParam(name, "tensor", dtype, shape, written=True)
 
 
 def _memory(address: int, count: int) -> Any:

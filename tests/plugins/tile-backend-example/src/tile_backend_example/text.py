@@ -42,16 +42,13 @@ def literal(value: Any) -> str:
 
 
 def launch_text(program: str, params: Sequence[LaunchParam]) -> str:
-    """The module: symbolic dimensions follow the parameters, as the launch hands them over."""
-    dims = sorted({d for p in params for d in p.shape if isinstance(d, str)})
-    arguments = ", ".join(_array(p) if p.kind == "tensor" else p.name for p in params)
-    return HEAD.format(
-        program=program, parameters=", ".join([*(p.name for p in params), *dims]), arguments=arguments
-    )
+    """The module. ``params`` are those of the kernel, then its symbolic dimensions, which the shapes are written with."""
+    arguments = ", ".join(_array(p) if p.kind == "tensor" else p.name for p in params if p.kind != "dim")
+    return HEAD.format(program=program, parameters=", ".join(p.name for p in params), arguments=arguments)
 
 
 def _array(p: LaunchParam) -> str:
-    count = " * ".join(map(str, p.shape)) or "1"
+    count = " * ".join(f"({d})" for d in p.shape) or "1"
     kind = f"dtype({p.dtype!r}).as_numpy()"
     shape = "".join(f"{d}, " for d in p.shape)
     return f"np.frombuffer(memory({p.name}, {count} * {kind}.itemsize), {kind}).reshape(({shape}))"

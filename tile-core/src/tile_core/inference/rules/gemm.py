@@ -8,11 +8,11 @@ from functools import lru_cache
 from math import prod
 
 from ...expr import Space
+from ...hardware import Atom, TargetInfo
 from ...layout.algebra import permute, product
 from ...layout.digits import lane, reg
 from ...layout.layout import Iter, Layout
 from ...layout.partition import partitions
-from ...hardware import Atom, TargetInfo
 from ..model import GemmChoice, Multiply, Tile
 
 # an operand of this type may be given to an instruction of that type: it reads the same 32 bits and drops mantissa bits

@@ -8,10 +8,10 @@ from dataclasses import replace
 from ...expr import Binary, Buffer, Call, Expr, Select, Space, const, loads, walk
 from ...layout.algebra import mismatch, project
 from ...layout.convert import Conversion, Kind, convert
-from ...layout.layout import Axis, Iter, Layout, grouped
+from ...layout.layout import Axis, Iter, Layout, grouped, same
 from ...program import Atomic, For, Parallel, Stmt, Store
 from ...program.visit import bodies, expressions
-from ..maps import Digit, Index, pulled, pushed
+from ..maps import OPAQUE, Digit, Index, pulled, pushed
 from ..model import Access, Change, Elementwise
 from ..nest import Nest
 
@@ -97,19 +97,20 @@ def _only(index: Index, loop: int, extent: int) -> bool:
 
 
 def _over(op: Elementwise, loop: int, shift: int, size: int) -> Elementwise:
-    accesses: list[Access] = []
-    for access in op.accesses:
-        index = tuple(
-            Index(
-                tuple(replace(d, extent=size) if d.loop == loop and d.low == 1 else d for d in i.digits),
-                i.constant - sum(shift * d.stride for d in i.digits if d.loop == loop),
-                i.opaque,
-            )
-            for i in access.index
-        )
-        accesses.append(replace(access, index=index))
+    """The nest with one loop running over ``size`` iterations from ``-shift``; the body does not change."""
+
+    def moved(i: Index, extent: int) -> Index:
+        mine = [d for d in i.digits if d.loop == loop]
+        if any((d.low, d.extent) != (1, extent) for d in mine):
+            return OPAQUE  # the shift would carry from one digit into the next
+        digits = tuple(replace(d, extent=size) if d.loop == loop else d for d in i.digits)
+        return Index(digits, i.constant - sum(shift * d.stride for d in mine), i.opaque)
+
+    accesses = tuple(
+        replace(a, index=tuple(moved(i, op.extents[loop]) for i in a.index)) for a in op.accesses
+    )
     extents = tuple(size if k == loop else n for k, n in enumerate(op.extents))
-    return replace(op, extents=extents, accesses=tuple(accesses))
+    return replace(op, extents=extents, accesses=accesses)
 
 
 def depth(access: Access) -> int:
@@ -191,10 +192,12 @@ def changes(
     out: list[Change] = []
     for access in op.held:
         layout = known[access.tile.name]
+        need = pushed(loop, access.index, access.tile.shape)
+        if need is not None and same(need, layout):
+            continue
         reason = _why_apart(access, layout, loop, op)
         if reason is None:
             continue
-        need = pushed(loop, access.index, access.tile.shape)
         found = Conversion(Kind.SHARED, shared_bytes=access.tile.bytes, reason=reason)
         if need is not None:
             have, want = (need, layout) if access.write else (layout, need)

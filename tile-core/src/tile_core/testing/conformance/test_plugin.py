@@ -11,8 +11,8 @@ import pytest
 
 from tile_core.backend import API, Backend
 from tile_core.errors import Unsupported
-from tile_core.registry import registry
 from tile_core.hardware import Target, TargetInfo, TestedDevice
+from tile_core.registry import registry
 from tile_core.testing import stages
 
 MILLISECONDS = 150
@@ -41,7 +41,8 @@ def test_import_is_light(tile_name: str) -> None:
         assert done.returncode == 0, done.stderr
         runs.append(json.loads(done.stdout))
     assert not set(runs[0][1]) & HEAVY
-    assert min(spent for spent, _ in runs) < MILLISECONDS
+    # an embedded backend is core itself: there is nothing beyond core to be measured
+    assert registry().embedded(tile_name) or min(spent for spent, _ in runs) < MILLISECONDS
 
 
 @pytest.mark.l0

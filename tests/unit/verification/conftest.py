@@ -1,0 +1,8 @@
+"""Puts the hand-made programs on the path."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "graph"))

@@ -1,0 +1,150 @@
+"""Ranges of integer expressions: takes the range of each variable, gives bounds as numbers or as sums of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from ..graph.boxes import Linear, linear
+
+Bound = int | None  # None: no bound is known
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """``low <= x <= high``."""
+
+    low: Bound = None
+    high: Bound = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What holds at one place: ``ranges`` of variables as (first, last) expressions, and sums that are at most zero."""
+
+    ranges: Mapping[Var, tuple[Expr, Expr]] = field(default_factory=dict[Var, "tuple[Expr, Expr]"])
+    facts: tuple[Linear, ...] = ()
+
+    def having(self, ranges: Mapping[Var, tuple[Expr, Expr]], facts: tuple[Linear, ...] = ()) -> Known:
+        return Known({**self.ranges, **ranges}, self.facts + facts)
+
+
+def interval(x: Expr, known: Known) -> Interval:
+    """Bounds of ``x`` as numbers."""
+    match x:
+        case Const():
+            return Interval(int(x.value), int(x.value))
+        case Var():
+            if x not in known.ranges:
+                return Interval()
+            first, last = known.ranges[x]
+            return Interval(interval(first, known).low, interval(last, known).high)
+        case Cast() if x.value.dtype.is_integer:
+            return interval(x.value, known)
+        case Unary(op="-"):
+            a = interval(x.value, known)
+            return Interval(_neg(a.high), _neg(a.low))
+        case Select():
+            a, b = interval(x.then, known), interval(x.other, known)
+            return Interval(_least(a.low, b.low), _most(a.high, b.high))
+        case Binary():
+            return _binary(x.op, interval(x.a, known), interval(x.b, known))
+        case _:
+            return Interval()
+
+
+def _binary(op: str, a: Interval, b: Interval) -> Interval:
+    match op:
+        case "+":
+            return Interval(_sum(a.low, b.low), _sum(a.high, b.high))
+        case "-":
+            return Interval(_sum(a.low, _neg(b.high)), _sum(a.high, _neg(b.low)))
+        case "*":
+            return _product(a, b)
+        case "min":
+            high = [h for h in (a.high, b.high) if h is not None]
+            return Interval(_least(a.low, b.low), min(high, default=None))
+        case "max":
+            low = [v for v in (a.low, b.low) if v is not None]
+            return Interval(max(low, default=None), _most(a.high, b.high))
+        case "//" | ">>" | "truncdiv" if b.low is not None and b.low == b.high:
+            by = 1 << b.low if op == ">>" else b.low
+            signed = op == "truncdiv" and (a.low is None or a.low < 0)
+            return Interval() if by <= 0 or signed else Interval(_over(a.low, by), _over(a.high, by))
+        case "%" | "truncmod" if b.high is not None and b.low is not None and b.low > 0:
+            inside = a.low is not None and a.low >= 0 and a.high is not None and a.high < b.low
+            if op == "truncmod" and (a.low is None or a.low < 0):
+                return Interval(1 - b.high, b.high - 1)
+            return a if inside else Interval(0, b.high - 1)
+        case "&" if b.low is not None and b.low == b.high and b.low >= 0:
+            return Interval(0, b.low)
+        case _:
+            return Interval()
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    if None not in (a.low, a.high, b.low, b.high):
+        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]  # type: ignore[operator]
+        return Interval(min(corners), max(corners))
+    if a.low is not None and b.low is not None and a.low >= 0 and b.low >= 0:
+        return Interval(a.low * b.low, None)
+    return Interval()
+
+
+def _neg(a: Bound) -> Bound:
+    return None if a is None else -a
+
+
+def _sum(a: Bound, b: Bound) -> Bound:
+    return None if a is None or b is None else a + b
+
+
+def _over(a: Bound, by: int) -> Bound:
+    return None if a is None else a // by
+
+
+def _least(a: Bound, b: Bound) -> Bound:
+    return None if a is None or b is None else min(a, b)
+
+
+def _most(a: Bound, b: Bound) -> Bound:
+    return None if a is None or b is None else max(a, b)
+
+
+def never_above(x: Expr, limit: Expr, known: Known) -> bool:
+    """Whether ``x <= limit`` always: by numbers, else by sums in which every variable stands at its far end."""
+    high, low = interval(x, known).high, interval(limit, known).low
+    if high is not None and low is not None and high <= low:
+        return True
+    goal = linear(x - limit)
+    if goal is None:
+        return False
+    if any(_gap(goal, fact) for fact in known.facts):
+        return True
+    for _ in range(len(known.ranges)):
+        moved = _pushed(goal, known)
+        if moved is None:
+            break
+        goal = moved
+    return (not goal.terms and goal.constant <= 0) or any(_gap(goal, fact) for fact in known.facts)
+
+
+def _gap(goal: Linear, fact: Linear) -> bool:
+    """Whether ``fact <= 0`` gives ``goal <= 0``."""
+    return goal.terms == fact.terms and goal.constant <= fact.constant
+
+
+def _pushed(goal: Linear, known: Known) -> Linear | None:
+    """The goal with one loop variable replaced by the end of its range that makes it largest."""
+    for term, factor in goal.terms.items():
+        if isinstance(term, Var) and term in known.ranges:
+            first, last = known.ranges[term]
+            end = linear(last if factor > 0 else first)
+            if end is None:
+                continue
+            terms = {t: f for t, f in goal.terms.items() if t != term}
+            for t, f in end.terms.items():
+                terms[t] = terms.get(t, 0) + f * factor
+            return Linear({t: f for t, f in terms.items() if f}, goal.constant + end.constant * factor)
+    return None

@@ -1,0 +1,7 @@
+"""The conformance kit, run on the embedded backend `cpu`."""
+
+from __future__ import annotations
+
+from tile_core.testing.conformance import *
+
+TILE_BACKEND = "cpu"
