@@ -16,7 +16,7 @@ from .scopes import BRANCH, DEVICE, ONCE, PARALLEL, LaunchState, build_launch
 
 
 def _named(names: Any, count: int, default: str) -> list[str]:
-    found = [names] if isinstance(names, str) else list(names or ())
+    found: list[str] = [names] if isinstance(names, str) else list(names or ())
     plain = ["x", "y", "z", "w"]
     return found if len(found) == count else [default + (plain[n] if n < 4 else str(n)) for n in range(count)]
 

@@ -32,7 +32,7 @@ def current() -> Builder:
 
 
 NOTHING = object()  # an annotation without a value
-Targets = "str | tuple[str, ...] | None"  # the targets of a loop or `with`, as texts
+Targets = str | tuple[str, ...] | None  # the targets of a loop or `with`, as texts
 
 STATIC, DEVICE, BRANCH, ONCE, PARALLEL = "static", "device", "branch", "once", "parallel"
 
