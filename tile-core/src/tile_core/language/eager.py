@@ -115,12 +115,13 @@ def solve_dimensions(
                 raise KernelError(f"dimension {n} of {name} is {want}, the argument has {have}", span)
             continue
         form = linear(want)
-        rest = form.constant + sum(
-            into[t.name] * f for t, f in form.terms if isinstance(t, Var) and t.name in into
-        )
-        open_ = [(t, f) for t, f in form.terms if not (isinstance(t, Var) and t.name in into)]
-        if len(open_) == 1 and isinstance(open_[0][0], Var):
-            var, factor = open_[0]
+        known: dict[Expr, int] = {
+            t: into[t.name] for t, _ in form.terms if isinstance(t, Var) and t.name in into
+        }
+        rest = form.constant + sum(known[t] * f for t, f in form.terms if t in known)
+        open_ = [(t, f) for t, f in form.terms if t not in known]
+        var, factor = open_[0] if len(open_) == 1 else (None, 1)
+        if isinstance(var, Var):
             if (have - rest) % factor:
                 raise KernelError(f"dimension {n} of {name} is {have}: no whole {var.name} gives that", span)
             into[var.name] = (have - rest) // factor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import KernelError
 from ..expr import Const, Expr, truth
@@ -29,9 +29,9 @@ class Flow(Names):
                 yield value
             self.dynamic = True
             return
-        if isinstance(iterable, (NoValue, Tile, Expr)):
+        if isinstance(iterable, (NoValue, Tile, View, Expr)):
             with self.at(span):
-                iter(iterable) if not isinstance(iterable, Expr) else _not_iterable(iterable)
+                refuse_iteration(iterable)
         self.scopes.append(Scope(STATIC))
         try:
             yield from iterable
@@ -173,5 +173,15 @@ class Flow(Names):
         return inline
 
 
-def _not_iterable(value: Expr) -> None:
-    raise KernelError("a single value is not iterated", value.span, help="loop with T.serial(n)")
+def refuse_iteration(value: NoValue | Tile | View | Expr) -> NoReturn:
+    """Raise: ``for`` runs over index values, not over the elements of a tile."""
+    match value:
+        case NoValue():
+            value.fail()
+        case Tile():
+            what = value.name
+        case View():
+            what = f"a region of {value.region.buffer.name}"
+        case _:
+            what = "a single value"
+    raise KernelError(f"{what} is not iterated", help="loop over its indices: for i in T.serial(n)")

@@ -31,14 +31,13 @@ def located(file: str) -> Iterator[None]:
         scope = _scope_names(error.__traceback__, file)
         raise KernelError(f"the name {name!r} is not defined", span, help=did_you_mean(name, scope)) from None
     except AttributeError as error:
-        span = span_of(error.__traceback__, file, error.name)
+        missing = str(error.name)
+        span = span_of(error.__traceback__, file, missing)
         if span is None or not isinstance(error.obj, (Tile, Expr, ModuleType)):
             raise
         known = getattr(error.obj, "__all__", None) or [n for n in dir(error.obj) if not n.startswith("_")]
         what = NAMES.get(getattr(error.obj, "__name__", ""), type(error.obj).__name__.lower())
-        raise KernelError(
-            f"{what} has no {error.name!r}", span, help=did_you_mean(error.name, known)
-        ) from None
+        raise KernelError(f"{what} has no {missing!r}", span, help=did_you_mean(missing, known)) from None
 
 
 def _frames(trace: TracebackType | None, file: str) -> list[TracebackType]:

@@ -135,8 +135,8 @@ class Rewriter(ast.NodeTransformer):
     @staticmethod
     def into(names: Sequence[str], value: ast.expr) -> ast.Assign:
         """``names = value``; one name is assigned the value itself."""
-        targets = [ast.Name(n, ast.Store()) for n in names]
-        return ast.Assign([targets[0] if len(names) == 1 else ast.Tuple(targets, ast.Store())], value)
+        targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in names]
+        return ast.Assign(targets if len(names) == 1 else [ast.Tuple(targets, ast.Store())], value)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         what = UNSUPPORTED.get(type(node))
@@ -412,7 +412,7 @@ class Rewriter(ast.NodeTransformer):
         return self.do("compare", ops, values, at=node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        values = [ast.Lambda(arguments_of(()), self.visit(v)) for v in node.values]
+        values: list[ast.expr] = [ast.Lambda(arguments_of(()), self.visit(v)) for v in node.values]
         return self.do(
             "logical", ast.Constant(OPERATOR[type(node.op)]), ast.Tuple(values, ast.Load()), at=node
         )

@@ -85,8 +85,8 @@ def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
         body=[*_annotation_code(annotations), function, _return(ast.Name(function.name, ast.Load()))],
         decorator_list=[],
         returns=None,
-        type_params=[],
     )
+    make.type_params = []  # type: ignore[attr-defined]  a field from Python 3.12 on
     module = ast.Module([make], [])
     _locate(module, source.node)
     compiled = compile(module, source.file, "exec")

@@ -131,3 +131,6 @@ def add_parameter(b: Builder, name: str, annotation: Any, span: Span | None) -> 
 
 def tensor_buffer(name: str, annotation: Tensor, span: Span | None) -> Buffer:
     return Buffer(name, annotation.shape, annotation.dtype, Space.GLOBAL, annotation.strides, span=span)
+
+
+__all__ = ["PrimFunc", "add_parameter", "build", "prim_func", "tensor_buffer"]
