@@ -83,7 +83,9 @@ class Kernel:
             )
         if not launch.outputs:
             return list(arguments), list(views), _same
-        dims = solve([(p, v.shape) for p, v in zip(inputs, views, strict=True) if v is not None and p.kind == "tensor"])
+        dims = solve(
+            [(p, v.shape) for p, v in zip(inputs, views, strict=True) if v is not None and p.kind == "tensor"]
+        )
         like = next((a for a, v in zip(arguments, views, strict=True) if v is not None), None)
         allocate, finish = allocator(like)
         rest = iter(zip(arguments, views, strict=True))
@@ -95,7 +97,9 @@ class Kernel:
             try:
                 made = allocate([evaluate(d, dims) for d in p.shape], p.dtype)
             except NameError as error:
-                raise ArgumentError(f"the shape of the output {p.name} follows from no input: {error}") from error
+                raise ArgumentError(
+                    f"the shape of the output {p.name} follows from no input: {error}"
+                ) from error
             full.append((made, view(made, p.name)))
         return [value for value, _ in full], [v for _, v in full], finish
 
