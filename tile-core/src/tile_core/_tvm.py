@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
+from typing import Any
 
 from .errors import BackendError
 
@@ -113,20 +114,20 @@ def pointer(name: str, dtype: str) -> Var:
 
 def flat_buffer(name: str, dtype: str, size: int, data: Var | None = None) -> Var:
     """A one-dimensional buffer; over ``data`` if given, else storage of its own."""
-    return tirx.decl_buffer((size,), dtype, name=name, data=data, scope="local", layout=None)
+    return tirx.decl_buffer((size,), dtype, name=name, data=data, scope="local", layout=None)  # type: ignore[arg-type]
 
 
-def call_extern(dtype: str, name: str, *arguments: object) -> object:
+def call_extern(dtype: str, name: str, *arguments: object) -> Any:
     """A call of a C function that may have effects."""
     return tirx.call_extern(dtype, name, *arguments)
 
 
-def call_pure(dtype: str, name: str, *arguments: object) -> object:
+def call_pure(dtype: str, name: str, *arguments: object) -> Any:
     """A call of a C function without effects."""
     return tirx.call_pure_extern(dtype, name, *arguments)
 
 
-def target(kind: str, **options: object) -> object:
+def target(kind: str, **options: object) -> Any:
     """A TVM target; an underscore in an option's name stands for a dash."""
     return tvm.target.Target({"kind": kind, **{k.replace("_", "-"): v for k, v in options.items()}})
 

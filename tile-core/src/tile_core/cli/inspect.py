@@ -29,9 +29,9 @@ def run(options: argparse.Namespace) -> int:
     if options.svg:
         from pathlib import Path
 
-        from ..graph.draw import svg
+        from ..graph.draw import draw
 
-        Path(options.svg).write_text(svg(found.graph), encoding="utf8")
+        Path(options.svg).write_text(draw(found.graph), encoding="utf8")
     if options.json:
         print(
             json.dumps(

@@ -37,6 +37,15 @@ class CpuCodegen:
         private = {e.name: first for e in module.lowered.entries}
         return Source(finished(ir, self.machine, private), "llvm", ".ll", self._launch(module.lowered))
 
+    def ir(self, plan: TilePlan) -> str:
+        """The lowered TVM functions as TVMScript."""
+        from .. import _tvm as tvm
+        from ..lowering.pipeline import lower_plan
+
+        with tvm.lock:
+            target = tvm.target("llvm", mtriple=self.machine.triple, mcpu=self.machine.cpu, opt_level=0)
+            return lower_plan(plan, target).module.script()
+
     def _launch(self, lowered: Lowered) -> LaunchSpec:
         """What the launcher needs beside the signature.
 

@@ -8,6 +8,7 @@ import mmap
 import os
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,7 @@ from ..errors import BackendError, KernelError
 from ..span import Span
 
 ALIGNMENT = 64  # of scratch blocks: a cache line, and the widest vector
+WORTH_SHARING = 100e-6  # seconds of work; a hand-over to another thread and back takes about half of that
 CHUNKS_PER_WORKER = 8  # ragged blocks even out over this many pieces of the grid for each worker
 
 
@@ -138,6 +140,7 @@ class _Entry:
         self.offsets = offsets[:-1]
         self.size = offsets[-1]
         self.arenas: deque[_Arena] = deque()  # not in use now; pop and append are atomic
+        self.block_seconds = float("inf")  # of the last run; a guess for the next
 
     def run(self, arguments: Sequence[int | float], context: Any, grid: tuple[int, ...]) -> None:
         blocks = 1
@@ -145,16 +148,25 @@ class _Entry:
             blocks *= max(n, 0)
         if blocks == 0:
             return
-        workers = min(worker_count(), blocks)
+        begin = time.perf_counter()
+        workers = self._workers(blocks)
         if workers == 1:
             self._work(arguments, context, iter(((0, blocks),)))
-            return
+        else:
+            self._share(arguments, context, blocks, workers)
+        self.block_seconds = (time.perf_counter() - begin) * workers / blocks
+
+    def _workers(self, blocks: int) -> int:
+        """One if the last run says that all blocks together take less than waking another thread does."""
+        if blocks == 1 or self.block_seconds * blocks < WORTH_SHARING:
+            return 1
+        return min(worker_count(), blocks)
+
+    def _share(self, arguments: Sequence[int | float], context: Any, blocks: int, workers: int) -> None:
+        """Workers take pieces of the grid until none is left; the calling thread is one of them."""
         step = max(1, blocks // (workers * CHUNKS_PER_WORKER))
-        # next() of a C iterator is atomic: the workers share it without a lock
-        chunks = zip(
-            range(0, blocks, step), itertools.chain(range(step, blocks, step), (blocks,)), strict=True
-        )
-        shared = _Shared(chunks)
+        starts = range(0, blocks, step)
+        shared = _Shared(zip(starts, (*starts[1:], blocks), strict=True))
         others = [_pool(workers).submit(self._work, arguments, context, shared) for _ in range(workers - 1)]
         self._work(arguments, context, shared)
         _wait(others)

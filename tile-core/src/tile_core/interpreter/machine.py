@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import KernelError
 from ..expr import Buffer, Expr, Space, Var
-from ..language.trace import solve_dimensions
+from ..language.eager import solve_dimensions
 from ..program import (
     Alloc,
     Assert,

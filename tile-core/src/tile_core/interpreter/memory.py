@@ -54,8 +54,7 @@ class Memory:
         at = self.flat_index(index)
         if self.written is None:
             return np.ones(at.shape, dtype=np.bool_)
-        found: Bools = self.written.reshape(-1, self.data.dtype.itemsize)[at].all(axis=-1)
-        return found
+        return np.asarray(self.written.reshape(-1, self.data.dtype.itemsize)[at].all(axis=-1))
 
     def mark(self, index: tuple[Ints, ...]) -> None:
         if self.written is not None:

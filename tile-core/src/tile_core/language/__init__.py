@@ -6,13 +6,12 @@ Names and meaning follow TileLang's, so that its kernels move over by changing a
 from __future__ import annotations
 
 import builtins as _builtins
+import sys as _sys
 from typing import Any
 
 from ..dtypes import ALL as _TYPES
 from ..dtypes import DType
 from ..dtypes import dtype as _dtype
-from ..errors import KernelError as _KernelError
-from ..errors import did_you_mean as _did_you_mean
 from .allocation import (
     alloc_fragment,
     alloc_global,
@@ -217,9 +216,7 @@ def __getattr__(name: str) -> Any:
     base, _, lanes = name.rpartition("x")
     if base in _TYPES and lanes.isdigit() and 1 < _builtins.int(lanes) <= 64:
         return _TYPES[base].vector(_builtins.int(lanes))
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise _KernelError(f"T has no {name!r}", help=_did_you_mean(name, __all__))
+    raise AttributeError(f"T has no {name!r}", name=name, obj=_sys.modules[__name__])
 
 
 __all__ = [

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import KernelError
-from .builder import LaunchState, current
+from .builder import current
+from .scopes import LaunchState
 from .tiles import Tile
 
 ORDERS = ("row", "column")

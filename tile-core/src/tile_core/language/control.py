@@ -11,14 +11,12 @@ from ..errors import KernelError
 from ..expr import Const, Expr, Var, ceildiv, dim, expr, minimum
 from ..program import Bind, For, If, Stmt
 from ..program import Parallel as ParallelLoop
-from . import builder as building
-from .builder import DEVICE, ONCE, PARALLEL, Builder, LaunchState, current
-
-Names = building.Names
+from .builder import Builder, current
+from .scopes import BRANCH, DEVICE, ONCE, PARALLEL, LaunchState, build_launch
 
 
 def _named(names: Any, count: int, default: str) -> list[str]:
-    found = [names] if isinstance(names, str) else list(names or ())
+    found: list[str] = [names] if isinstance(names, str) else list(names or ())
     plain = ["x", "y", "z", "w"]
     return found if len(found) == count else [default + (plain[n] if n < 4 else str(n)) for n in range(count)]
 
@@ -47,7 +45,7 @@ class LaunchSpec:
         with b.scope(ONCE) as body:
             yield _one_or_all(vars, names)
         b.launch = None
-        b.body.append(building.build_launch(state, body, span, DEFAULT_THREADS))
+        b.body.append(build_launch(state, body, span, DEFAULT_THREADS))
 
     def __enter__(self) -> Any:
         raise _outside("T.Kernel")
@@ -172,7 +170,7 @@ class LoopSpec:
             number = expr(tiles.wave_size) * wave + expr(tiles.index)
             linear = Var("tile", number.dtype, b.unique("tile"))
             b.emit(Bind(linear, number))
-            with b.scope(building.BRANCH) as inner:
+            with b.scope(BRANCH) as inner:
                 coordinates = [
                     self._bound(b, n, x)
                     for n, x in zip(

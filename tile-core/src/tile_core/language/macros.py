@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import KernelError
 from ..span import Span
 from .builder import current
-from .rewrite import instantiate
+from .source import instantiate
 
 
 class Macro:

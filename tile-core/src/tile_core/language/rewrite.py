@@ -1,19 +1,12 @@
 """Python source to builder code: the AST of a kernel function, with control flow and names routed through a builder.
 
-The result is compiled under the user's file name and positions, so that Python's own tracebacks point at the user's lines.
 Names of the builder in generated code start with ``__tile``, which no user name does.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
-import inspect
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from types import CodeType, FunctionType
 from typing import Any
 
 from ..errors import KernelError
@@ -69,159 +62,6 @@ OPERATOR: dict[type[ast.AST], str] = {
 }
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """A function's source, its AST, and where it stands."""
-
-    source: str
-    file: str
-    first_line: int
-    node: ast.FunctionDef
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """``code`` defines ``make(builder, *names)``, which returns the rewritten function. ``spans`` by number."""
-
-    code: CodeType
-    spans: tuple[Span, ...]
-    names: tuple[str, ...]
-    annotations: tuple[str, ...]
-    function: Span
-
-
-@lru_cache(maxsize=1024)
-def parsed(code: CodeType) -> Parsed:
-    """The source and AST of a function's code.
-
-    Raises:
-        KernelError: the source cannot be had (typed at a plain interactive prompt, or compiled from a string).
-    """
-    try:
-        lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError) as error:
-        raise KernelError(
-            f"the source of {code.co_name} cannot be read: {error}",
-            why="a kernel is built from its Python source",
-            help="define it in a file or a notebook cell",
-        ) from error
-    source = textwrap.dedent("".join(lines))
-    tree = ast.parse(source)
-    node = tree.body[0]
-    if not isinstance(node, ast.FunctionDef):
-        raise KernelError(f"{code.co_name} is not a plain function (def)")
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    for n in ast.walk(node):
-        if hasattr(n, "lineno"):
-            n.lineno += first - 1  # type: ignore[attr-defined]
-            n.end_lineno += first - 1  # type: ignore[attr-defined, operator]
-            n.col_offset += indent  # type: ignore[attr-defined]
-            n.end_col_offset += indent  # type: ignore[attr-defined, operator]
-    return Parsed(source, code.co_filename, first, node)
-
-
-@lru_cache(maxsize=512)
-def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
-    """The builder form of a function. ``names`` are what its surroundings define, made parameters of ``make``."""
-    source = parsed(code)
-    rewriter = _Rewriter(source.file, source.node.name)
-    function = rewriter.function(copy.deepcopy(source.node))
-    function.decorator_list = []
-    annotations = _strip_annotations(function)
-    make = ast.FunctionDef(
-        name="__tile_make__",
-        args=_arguments((BUILDER, "__tile_annotations__", *names)),
-        body=[*_annotation_code(annotations), function, _return(ast.Name(function.name, ast.Load()))],
-        decorator_list=[],
-        returns=None,
-        type_params=[],
-    )
-    module = ast.Module([make], [])
-    _locate(module, source.node)
-    compiled = compile(module, source.file, "exec")
-    return Rewritten(compiled, tuple(rewriter.spans), names, tuple(annotations), rewriter.place(source.node))
-
-
-def instantiate(
-    fn: FunctionType, builder: Any, extra: dict[str, Any] | None = None
-) -> tuple[Callable[..., Any], dict[str, Any], Rewritten]:
-    """The builder form of ``fn`` bound to ``builder``, and the values of its parameters' annotations.
-
-    ``extra`` are names of the defining scope that annotations may use although the function's closure lacks them
-    (with ``from __future__ import annotations``).
-    """
-    scope = dict(extra or {})
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-        try:
-            scope[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            scope.pop(name, None)
-    form = rewritten(fn.__code__, tuple(sorted(scope)))
-    namespace: dict[str, Any] = {}
-    exec(form.code, fn.__globals__, namespace)
-    annotations: dict[str, Any] = {}
-    builder.spans = form.spans
-    function = namespace["__tile_make__"](builder, annotations, *(scope[n] for n in form.names))
-    defaults = fn.__defaults__ or ()
-    function.__defaults__ = defaults
-    function.__kwdefaults__ = fn.__kwdefaults__
-    return function, annotations, form
-
-
-def _strip_annotations(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    found: dict[str, ast.expr] = {}
-    arguments = function.args
-    for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        if a.annotation is not None:
-            found[a.arg] = _unquoted(a.annotation)
-            a.annotation = None
-    # defaults were evaluated when the user's function was made; they are set on the result
-    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
-    arguments.kw_defaults = [d and ast.Constant(None) for d in arguments.kw_defaults]
-    function.returns = None
-    return found
-
-
-def _unquoted(annotation: ast.expr) -> ast.expr:
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        inner = ast.parse(annotation.value, mode="eval").body
-        for n in ast.walk(inner):
-            ast.copy_location(n, annotation)
-        return inner
-    return annotation
-
-
-def _annotation_code(annotations: dict[str, ast.expr]) -> list[ast.stmt]:
-    table = ast.Name("__tile_annotations__", ast.Load())
-    return [
-        ast.Assign([ast.Subscript(table, ast.Constant(name), ast.Store())], value)
-        for name, value in annotations.items()
-    ]
-
-
-def _arguments(names: Sequence[str]) -> ast.arguments:
-    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-
-
-def _return(value: ast.expr) -> ast.Return:
-    return ast.Return(value)
-
-
-def _locate(module: ast.AST, node: ast.FunctionDef) -> None:
-    """Give generated nodes the position of the nearest user node around them."""
-
-    def fix(n: ast.AST, at: tuple[int, int, int, int]) -> None:
-        if getattr(n, "lineno", None) is None:
-            if "lineno" in n._attributes:
-                n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = at  # type: ignore[attr-defined]
-        else:
-            at = n.lineno, n.col_offset, n.end_lineno, n.end_col_offset  # type: ignore[attr-defined]
-        for child in ast.iter_child_nodes(n):
-            fix(child, at)
-
-    fix(module, (node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0))
-
-
 def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     """Names that statements assign, in order, without those of nested functions and comprehensions."""
     found: dict[str, None] = {}
@@ -243,7 +83,7 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
-class _Rewriter(ast.NodeTransformer):
+class Rewriter(ast.NodeTransformer):
     """One function's rewriting. ``spans`` collects the places that generated calls name by number."""
 
     def __init__(self, file: str, function: str) -> None:
@@ -295,8 +135,8 @@ class _Rewriter(ast.NodeTransformer):
     @staticmethod
     def into(names: Sequence[str], value: ast.expr) -> ast.Assign:
         """``names = value``; one name is assigned the value itself."""
-        targets = [ast.Name(n, ast.Store()) for n in names]
-        return ast.Assign([targets[0] if len(names) == 1 else ast.Tuple(targets, ast.Store())], value)
+        targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in names]
+        return ast.Assign(targets if len(names) == 1 else [ast.Tuple(targets, ast.Store())], value)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         what = UNSUPPORTED.get(type(node))
@@ -320,7 +160,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function defined in a kernel is inlined where it is called, as a macro is."""
-        _strip_annotations(node)
+        strip_annotations(node)
         node.decorator_list = [ast.Attribute(ast.Name(BUILDER, ast.Load()), "inlined", ast.Load())]
         return self.function(node)
 
@@ -398,7 +238,7 @@ class _Rewriter(ast.NodeTransformer):
         if not isinstance(node.target, ast.Name):
             raise KernelError("only a plain name is annotated in a kernel", self.place(node))
         name = node.target.id
-        annotation = self.visit(_unquoted(node.annotation))
+        annotation = self.visit(unquoted(node.annotation))
         nothing = ast.Attribute(ast.Name(BUILDER, ast.Load()), "NOTHING", ast.Load())
         value = nothing if node.value is None else self.visit(node.value)
         old = ast.Name(name, ast.Load())
@@ -476,7 +316,7 @@ class _Rewriter(ast.NodeTransformer):
         if node.orelse:
             raise KernelError("`while ... else` is not possible in a kernel", self.place(node))
         literal = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        condition = ast.Lambda(_arguments(()), self.visit(node.test))
+        condition = ast.Lambda(arguments_of(()), self.visit(node.test))
         loop = self.do("while_", self.number(node.test), condition, ast.Constant(literal), at=node.test)
         target = ast.Name(self.fresh("round"), ast.Store())
         return self.repeated(node, node.body, lambda body: ast.For(target, loop, body, []))
@@ -572,7 +412,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.do("compare", ops, values, at=node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        values = [ast.Lambda(_arguments(()), self.visit(v)) for v in node.values]
+        values: list[ast.expr] = [ast.Lambda(arguments_of(()), self.visit(v)) for v in node.values]
         return self.do(
             "logical", ast.Constant(OPERATOR[type(node.op)]), ast.Tuple(values, ast.Load()), at=node
         )
@@ -585,5 +425,32 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        then, other = (ast.Lambda(_arguments(()), self.visit(v)) for v in (node.body, node.orelse))
+        then, other = (ast.Lambda(arguments_of(()), self.visit(v)) for v in (node.body, node.orelse))
         return self.do("choose", self.number(node), self.visit(node.test), then, other, at=node)
+
+
+def strip_annotations(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    found: dict[str, ast.expr] = {}
+    arguments = function.args
+    for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        if a.annotation is not None:
+            found[a.arg] = unquoted(a.annotation)
+            a.annotation = None
+    # defaults were evaluated when the user's function was made; they are set on the result
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [d and ast.Constant(None) for d in arguments.kw_defaults]
+    function.returns = None
+    return found
+
+
+def unquoted(annotation: ast.expr) -> ast.expr:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        inner = ast.parse(annotation.value, mode="eval").body
+        for n in ast.walk(inner):
+            ast.copy_location(n, annotation)
+        return inner
+    return annotation
+
+
+def arguments_of(names: Sequence[str]) -> ast.arguments:
+    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ..dtypes import DType
 from ..errors import KernelError
@@ -29,7 +29,10 @@ ARITHMETIC = {
 }
 
 
-def _operators(cls: type) -> type:
+C = TypeVar("C", bound=type)
+
+
+def _operators(cls: C) -> C:
     """Give a class Python's arithmetic by way of ``expr``: a scalar cell is read, anything else is refused there."""
 
     def forward(op: str) -> Callable[[Any, Any], Expr]:
@@ -98,8 +101,7 @@ class Tile:
 
         current().store(None, self, index, value)
 
-    def __iter__(self) -> NoReturn:
-        raise KernelError(f"{self.name} is not iterated: loop over its indices with T.serial or T.Parallel")
+    __iter__ = None  # an index that may be anything else would otherwise make it iterable for ever
 
     def __repr__(self) -> str:
         return f"<{self.buffer.space} {self.name}{shape_text(self.shape)} {self.dtype}>"

@@ -61,21 +61,20 @@ def atomic(scope: Scope, s: Atomic) -> list[Node]:
     t = s.buffer.dtype
     guard = scope.unproved(s.buffer, place)
     value = numbers.zero(t) if s.value is None else scope.value(s.value)
-    wanted = s.result is not None
-    cell = scope.memory.cell("old", _cell(t)) if wanted else None
-
-    def keep(old: Node) -> list[Node]:
-        return [tvm.BufferStore(cell, old, [i64(0)])] if wanted else []
-
-    body = _update(scope, s, place, value, keep)
-    out = when(guard, body) if body else []
-    if not wanted:
-        return out
-    start = tvm.BufferStore(cell, tvm.Cast(_cell(t), numbers.zero(t)), [i64(0)])
+    if s.result is None:
+        return _guarded(guard, _update(scope, s, place, value, lambda old: []))
+    cell, first = scope.memory.cell("old", _cell(t)), [i64(0)]
+    update = _update(scope, s, place, value, lambda old: [tvm.BufferStore(cell, old, first)])
+    start = tvm.BufferStore(cell, tvm.Cast(_cell(t), numbers.zero(t)), first)
     result = tvm.Var(s.result.name, numbers.held(t))
     scope.define(s.result, result)
-    held = numbers.decode(tvm.BufferLoad(cell, [i64(0)]), t) if t.is_bool else tvm.BufferLoad(cell, [i64(0)])
-    return [start, *out, tvm.BindStmt(result, held)]
+    kept = tvm.BufferLoad(cell, first)
+    bind = tvm.BindStmt(result, numbers.decode(kept, t) if t.is_bool else kept)
+    return [start, *_guarded(guard, update), bind]
+
+
+def _guarded(guard: Node | None, body: list[Node]) -> list[Node]:
+    return when(guard, body) if body else []
 
 
 def _cell(t: DType) -> str:

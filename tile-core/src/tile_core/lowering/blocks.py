@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .. import _tvm as tvm
 from ..expr import Buffer, Var
 from ..program import Launch, Stmt, TileProgram
+from ..span import Span
 from . import numbers
 from .interface import Interface, pointer_tensors
 from .matmul import Vectors
@@ -38,7 +39,7 @@ class Lowered:
 
     interface: Interface
     entries: tuple[Entry, ...]
-    failures: tuple[tuple[str, object], ...]
+    failures: tuple[tuple[str, Span | None], ...]
     prints: tuple[tuple[str, tuple[object, ...]], ...]
 
 
@@ -46,7 +47,7 @@ def lower(program: TileProgram, vectors: Vectors) -> Lowered:
     """Lower every launch. Raises ``Unsupported`` with the span of what cannot be run."""
     interface = Interface.of(program)
     before = tuple(s for s in program.body if not isinstance(s, Launch))
-    failures: list[tuple[str, object]] = []
+    failures: list[tuple[str, Span | None]] = []
     prints: list[tuple[str, tuple[object, ...]]] = []
     entries = []
     for number, launch in enumerate(program.launches):

@@ -73,16 +73,20 @@ def _along_rows(scope: Scope, s: Reduce, source: Box, target: Box) -> list[Node]
     row = None if direct else stage(scope, "row", source.shape[-1:], kind, s.span)
     name = f"tile.reduce_{s.kind}{'_nan' if s.propagate_nan else ''}.{kind}"
 
+    def fetch(outer: list[Node]) -> tuple[list[Node], Node]:
+        """The address of a contiguous row of the right type, and what must be done first."""
+        if row is None:
+            return [], scope.address(source.buffer, source.place([*outer, i64(0)]))
+        set_aside = row
+
+        def move(at: list[Node]) -> list[Node]:
+            return [set_aside.store(at, source.read_as([*outer, *at], t))]
+
+        return over(scope, source.shape[-1:], move, "r"), row.address([i64(0)])
+
     def one(outer: list[Node]) -> list[Node]:
         first = [*outer, i64(0)]
-        before: list[Node] = []
-        if row is None:
-            start = scope.address(source.buffer, source.place(first))
-        else:
-            before = over(
-                scope, source.shape[-1:], lambda at: [row.store(at, source.read_as([*outer, *at], t))], "r"
-            )
-            start = row.address([i64(0)])
+        before, start = fetch(outer)
         result = tvm.Var("reduced", kind)
         count = source.shape[-1] if n is None else i64(n)
         place = _without(first, axis, len(target.shape))

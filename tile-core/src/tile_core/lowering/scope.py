@@ -26,6 +26,7 @@ from ..expr import (
     Var,
     walk,
 )
+from ..span import Span
 from . import arithmetic, numbers
 from .memory import Memory
 from .nodes import Node, add, choose, every, i64, known, multiply, subtract, when
@@ -38,7 +39,7 @@ class Reports:
     """What a kernel may tell its launcher: assertions and prints, each known by its number."""
 
     context: Node
-    failures: list[tuple[str, object]] = field(default_factory=list)
+    failures: list[tuple[str, Span | None]] = field(default_factory=list)
     prints: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
 
 

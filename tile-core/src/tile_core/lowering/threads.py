@@ -13,6 +13,7 @@ from ..errors import Unsupported
 from ..expr import Buffer, Expr, Load, Space, Var, expr, rebuilt, variables
 from ..program import (
     Alloc,
+    Atomic,
     Bind,
     Break,
     Continue,
@@ -35,7 +36,6 @@ from ..program.visit import (
     expressions,
     mapped,
     statements,
-    written_buffers,
 )
 from .uniform import Varying, escapes, private
 
@@ -242,7 +242,7 @@ class _Spread:
                 return replace(s, **changed)
             case Alloc():
                 return replace(s, buffer=self._wide(s.buffer)) if s.buffer in self.spread else s
-            case _ if any(b.storage in self.spread for b in written_buffers(s)):
+            case Store() | Atomic() if s.buffer.storage in self.spread:
                 return replace(s, buffer=self._wide(s.buffer), indices=(self._thread, *s.indices))
             case _:
                 return s

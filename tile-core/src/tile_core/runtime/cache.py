@@ -179,10 +179,7 @@ def unpack(data: bytes) -> Entry:
     found = json.loads(body[8 : 8 + size])
     launch = found["launch"]
     spec = LaunchSpec(
-        tuple(
-            LaunchParam(**{k: tuple(v) if isinstance(v, list) else v for k, v in p.items()})
-            for p in launch["params"]
-        ),
+        tuple(_launch_param(p) for p in launch["params"]),
         tuple((name, tuple(grid), tuple(threads)) for name, grid, threads in launch["entries"]),
         tuple(launch["outputs"]),
         launch["extra"],
@@ -190,3 +187,7 @@ def unpack(data: bytes) -> Entry:
     source = Source(launch=spec, **found["source"])
     artifact = Artifact(data=body[8 + size :], **found["artifact"])
     return Entry(artifact, source, found["about"])
+
+
+def _launch_param(row: dict[str, Any]) -> LaunchParam:
+    return LaunchParam(**{**row, "shape": tuple(row["shape"]), "strides": tuple(row["strides"])})

@@ -72,7 +72,7 @@ class Kernel:
     def _with_outputs(
         self, launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorView | None]
     ) -> tuple[list[Any], list[TensorView | None], Callable[[Any], Any]]:
-        """All values and views in the order of the signature, outputs allocated; and what turns an output into the caller's kind."""
+        """All values and views in the order of the signature, outputs allocated; and what gives an output to the caller."""
         params = [p for p in launch.params if p.kind != "dim"]
         inputs = [p for n, p in enumerate(params) if n not in launch.outputs]
         if len(arguments) != len(inputs):

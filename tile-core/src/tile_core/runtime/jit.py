@@ -12,8 +12,9 @@ from typing import Any, overload
 from ..dtypes import dtype
 from ..errors import ArgumentError, KernelError, did_you_mean
 from ..hardware import Target
-from ..language.rewrite import parsed
-from ..language.trace import PrimFunc, TensorFacts, build_eager
+from ..language.eager import TensorFacts, build_eager
+from ..language.source import parsed
+from ..language.trace import PrimFunc
 from ..program import TileProgram
 from .arguments import is_tensor, view
 from .compiled import Kernel

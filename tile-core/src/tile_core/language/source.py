@@ -1,0 +1,146 @@
+"""The source of a user's function, and its builder form compiled under the user's file name and positions.
+
+Python's own tracebacks of the compiled form point at the user's lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..errors import KernelError
+from ..span import Span
+from .rewrite import BUILDER, Rewriter, arguments_of, strip_annotations
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A function's source, its AST, and where it stands."""
+
+    source: str
+    file: str
+    first_line: int
+    node: ast.FunctionDef
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """``code`` defines ``make(builder, *names)``, which returns the rewritten function. ``spans`` by number."""
+
+    code: CodeType
+    spans: tuple[Span, ...]
+    names: tuple[str, ...]
+    annotations: tuple[str, ...]
+    function: Span
+
+
+@lru_cache(maxsize=1024)
+def parsed(code: CodeType) -> Parsed:
+    """The source and AST of a function's code.
+
+    Raises:
+        KernelError: the source cannot be had (typed at a plain interactive prompt, or compiled from a string).
+    """
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError) as error:
+        raise KernelError(
+            f"the source of {code.co_name} cannot be read: {error}",
+            why="a kernel is built from its Python source",
+            help="define it in a file or a notebook cell",
+        ) from error
+    source = textwrap.dedent("".join(lines))
+    tree = ast.parse(source)
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef):
+        raise KernelError(f"{code.co_name} is not a plain function (def)")
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    for n in ast.walk(node):
+        if hasattr(n, "lineno"):
+            n.lineno += first - 1  # type: ignore[attr-defined]
+            n.end_lineno += first - 1  # type: ignore[attr-defined, operator]
+            n.col_offset += indent  # type: ignore[attr-defined]
+            n.end_col_offset += indent  # type: ignore[attr-defined, operator]
+    return Parsed(source, code.co_filename, first, node)
+
+
+@lru_cache(maxsize=512)
+def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
+    """The builder form of a function. ``names`` are what its surroundings define, made parameters of ``make``."""
+    source = parsed(code)
+    rewriter = Rewriter(source.file, source.node.name)
+    function = rewriter.function(copy.deepcopy(source.node))
+    function.decorator_list = []
+    annotations = strip_annotations(function)
+    make = ast.FunctionDef(
+        name="__tile_make__",
+        args=arguments_of((BUILDER, "__tile_annotations__", *names)),
+        body=[*_annotation_code(annotations), function, _return(ast.Name(function.name, ast.Load()))],
+        decorator_list=[],
+        returns=None,
+    )
+    make.type_params = []  # type: ignore[attr-defined]  a field from Python 3.12 on
+    module = ast.Module([make], [])
+    _locate(module, source.node)
+    compiled = compile(module, source.file, "exec")
+    return Rewritten(compiled, tuple(rewriter.spans), names, tuple(annotations), rewriter.place(source.node))
+
+
+def instantiate(
+    fn: FunctionType, builder: Any, extra: dict[str, Any] | None = None
+) -> tuple[Callable[..., Any], dict[str, Any], Rewritten]:
+    """The builder form of ``fn`` bound to ``builder``, and the values of its parameters' annotations.
+
+    ``extra`` are names of the defining scope that annotations may use although the function's closure lacks them
+    (with ``from __future__ import annotations``).
+    """
+    scope = dict(extra or {})
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        try:
+            scope[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            scope.pop(name, None)
+    form = rewritten(fn.__code__, tuple(sorted(scope)))
+    namespace: dict[str, Any] = {}
+    exec(form.code, fn.__globals__, namespace)
+    annotations: dict[str, Any] = {}
+    builder.spans = form.spans
+    function = namespace["__tile_make__"](builder, annotations, *(scope[n] for n in form.names))
+    defaults = fn.__defaults__ or ()
+    function.__defaults__ = defaults
+    function.__kwdefaults__ = fn.__kwdefaults__
+    return function, annotations, form
+
+
+def _annotation_code(annotations: dict[str, ast.expr]) -> list[ast.stmt]:
+    table = ast.Name("__tile_annotations__", ast.Load())
+    return [
+        ast.Assign([ast.Subscript(table, ast.Constant(name), ast.Store())], value)
+        for name, value in annotations.items()
+    ]
+
+
+def _return(value: ast.expr) -> ast.Return:
+    return ast.Return(value)
+
+
+def _locate(module: ast.AST, node: ast.FunctionDef) -> None:
+    """Give generated nodes the position of the nearest user node around them."""
+
+    def fix(n: ast.AST, at: tuple[int, int, int, int]) -> None:
+        if getattr(n, "lineno", None) is None:
+            if "lineno" in n._attributes:
+                n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = at  # type: ignore[attr-defined]
+        else:
+            at = n.lineno, n.col_offset, n.end_lineno, n.end_col_offset  # type: ignore[attr-defined]
+        for child in ast.iter_child_nodes(n):
+            fix(child, at)
+
+    fix(module, (node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0))
