@@ -17,11 +17,12 @@ from pathlib import Path
 for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(_name, None)
 
-import numpy as np  # noqa: E402
+import numpy as np
+from about import describe
 
-import tile_core as tile  # noqa: E402
-import tile_core.language as T  # noqa: E402
-from tile_core.dtypes import dtype  # noqa: E402
+import tile_core as tile
+import tile_core.language as T
+from tile_core.dtypes import dtype
 
 BLOCKS = ((64, 64, 64), (128, 128, 32), (128, 128, 128), (128, 256, 64), (256, 128, 64), (256, 256, 128))
 
