@@ -14,7 +14,10 @@ MEANINGS = {
     101: ("no such device", "see CUDA_VISIBLE_DEVICES and `tile devices`"),
     200: ("the binary is not valid", "clear the cache with `tile cache clear`, or export the bundle again"),
     201: ("the context is not valid", ""),
-    209: ("the binary is for another architecture", "compile it for this device: `tile devices` names its target"),
+    209: (
+        "the binary is for another architecture",
+        "compile it for this device: `tile devices` names its target",
+    ),
     218: ("the binary is not valid", ""),
     222: ("the toolkit is newer than the driver", "update the driver, or compile with an older NVRTC"),
     223: ("the binary needs features that this device does not have", ""),

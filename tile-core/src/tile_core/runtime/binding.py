@@ -148,7 +148,7 @@ def bind(launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorVie
     for p in launch.params[len(params) :]:
         if p.name not in dims:
             raise ArgumentError(f"no tensor gives the dimension {p.name}")
-        values.append(dims[p.name])
+        values.append(_integer(p, dims[p.name]))
     known = {**{p.name: v for p, v in zip(launch.params, values, strict=True) if p.kind == "scalar"}, **dims}
     grids = tuple(tuple(max(0, evaluate(g, known)) for g in grid) for _, grid, _ in launch.entries)
     return Bound(tuple(values), grids, dims)
