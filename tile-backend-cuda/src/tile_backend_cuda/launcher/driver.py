@@ -19,7 +19,7 @@ OLD = "update the NVIDIA driver: kernels are launched through functions of CUDA 
 MAX_SHARED_PER_BLOCK, L2_BYTES = 97, 38
 MAX_THREADS, STATIC_SHARED, REGISTERS, DYNAMIC_SHARED, WIDE_CLUSTERS = 0, 1, 4, 8, 14
 
-# What native/driver.h calls, in its order.
+# What sources/driver.h calls, in its order.
 HOT = (
     "cuLaunchKernelEx",
     "cuTensorMapEncodeTiled",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Code = tuple[int, ...]  # pairs: operation, operand
 
-# The numbers of native/expression.h.
+# The numbers of sources/expression.h.
 CONSTANT, SLOT = 0, 1
 NEG, SELECT = 18, 19
 STACK = 16

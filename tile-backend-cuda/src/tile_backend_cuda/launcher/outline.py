@@ -24,7 +24,7 @@ from tile_core.errors import InternalError
 from .expressions import Code, code
 from .tensor_maps import TensorMap
 
-# Kinds of parameters, the letters of native/plan.h.
+# Kinds of parameters, the letters of sources/plan.h.
 TENSOR, POINTER, INTEGER, FLOAT32, FLOAT64, RAW, DIMENSION = "tpifdrn"
 
 INTEGERS = {f"{kind}{bits}": (bits, kind == "int") for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
@@ -49,7 +49,7 @@ DLPACK = {
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter of the signature. ``kind``: a letter of native/plan.h; ``type_code``: of DLPack."""
+    """A parameter of the signature. ``kind``: a letter of sources/plan.h; ``type_code``: of DLPack."""
 
     name: str
     kind: str
