@@ -45,7 +45,10 @@ class Seen(ctypes.Structure):
     """What ``fakecuda.c`` keeps of the last launch, and how often things were called."""
 
     _fields_ = (
-        *((name, ctypes.c_long) for name in ("launches", "encodes", "allocations", "releases", "contexts_set")),
+        *(
+            (name, ctypes.c_long)
+            for name in ("launches", "encodes", "allocations", "releases", "contexts_set")
+        ),
         ("grid", ctypes.c_uint * 3),
         ("block", ctypes.c_uint * 3),
         ("shared", ctypes.c_uint),

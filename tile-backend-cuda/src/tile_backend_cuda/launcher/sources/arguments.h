@@ -99,20 +99,23 @@ static int take_tensor(Plan *p, int i, PyObject *object, Call *c) {
   return HIT;
 }
 
-static int take_number(const Param *s, PyObject *object, Value *value, int64_t *slot) {
+static int read_number(const Param *s, PyObject *object, Value *value, int64_t *slot) {
   if (s->kind == FLOAT32 || s->kind == FLOAT64) {
     if (!PyFloat_Check(object) && !PyLong_Check(object)) return MISS;
     double number = PyFloat_AsDouble(object);
     if (s->kind == FLOAT32) value->single = (float)number;
     else value->real = number;
-  } else if (s->kind == RAW || !PyLong_Check(object)) {
-    return MISS;
-  } else {
-    *slot = value->integer = PyLong_AsLongLong(object);
-    if (s->kind == POINTER ? *slot < 0 : !fits(s, *slot)) return MISS;
+    return HIT;
   }
-  if (!PyErr_Occurred()) return HIT;
-  PyErr_Clear();
+  if (s->kind == RAW || !PyLong_Check(object)) return MISS;
+  *slot = value->integer = PyLong_AsLongLong(object);
+  return (s->kind == POINTER ? *slot >= 0 : fits(s, *slot)) ? HIT : MISS;
+}
+
+static int take_number(const Param *s, PyObject *object, Value *value, int64_t *slot) {
+  int found = read_number(s, object, value, slot);
+  if (!PyErr_Occurred()) return found;
+  PyErr_Clear(); // more bits than there are
   return MISS;
 }
 
@@ -128,9 +131,10 @@ static int check_shape(const Param *s, const Tensor *t, const Call *c) {
   for (int n = 0; n < s->rank; n++)
     if (s->dim_slot[n] < 0 && (evaluate(&s->dims[n], c->slots, &wanted) || wanted != t->shape[n])) return MISS;
   if (s->row_major) return HIT;
+  int dense = is_row_major(t); // then strides of extents 0 and 1 say nothing
   int64_t step = 1;
   for (int n = s->rank - 1; n >= 0; n--) {
-    int64_t have = t->strides ? t->strides[n] : step;
+    int64_t have = dense ? step : t->strides[n];
     if (s->strides[n].count && t->shape[n] > 1 && (evaluate(&s->strides[n], c->slots, &wanted) || wanted != have)) return MISS;
     step *= t->shape[n];
   }
