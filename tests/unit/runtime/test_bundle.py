@@ -106,8 +106,8 @@ c = kernel(a, b)
 want = np.maximum(a.astype(np.float32) @ b.astype(np.float32), 0)
 assert np.abs(c - want).max() < 0.1, np.abs(c - want).max()
 softmax = tile.load({str(tmp_path / "softmax")!r})
-loaded = [m for m in sys.modules if m.startswith("tile_core.")]
-print([m for m in loaded if m.startswith(("tile_core._tvm", "tile_core.lowering", "tile_core.cpu.codegen", "tile_core.cpu.compiler"))])
+compilers = ("_tvm", "lowering", "cpu.codegen", "cpu.compiler")
+print([m for m in sys.modules if m.startswith(tuple(f"tile_core.{{c}}" for c in compilers))])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -130,7 +130,7 @@ def changed(folder: Path, **changes: object) -> None:
 
 
 def test_what_is_no_bundle(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackendError, match="there is no bundle in .*nowhere") as caught:
+    with pytest.raises(BackendError, match=r"there is no bundle in .*nowhere") as caught:
         tile.load(tmp_path / "nowhere")
     assert "tile export" in str(caught.value)
     (tmp_path / "manifest.json").write_text("{")

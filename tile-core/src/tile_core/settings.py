@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def wanted_target() -> tuple[str, bool]:
 
 # Reading a variable through os.environ takes over a microsecond, as long as the rest of a warm call's start; a look into what it
 # wraps takes a twentieth of that.
-_VARIABLES: Mapping[object, object] = getattr(os.environ, "_data", os.environ)
+_VARIABLES: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 _TARGET, _INTERPRET = (
     getattr(os.environ, "encodekey", str)(name) for name in ("TILE_TARGET", "TILE_INTERPRET")
 )
