@@ -140,6 +140,7 @@ class CudaKernel:
     def __init__(self, launcher: CudaLauncher, plan: Outline, functions: Sequence[int]) -> None:
         self.launcher = launcher
         self.outline = plan
+        self.functions = tuple(functions)
         self.raw = {n: p.dtype for n, p in enumerate(plan.params) if p.kind == RAW}
         own = (launcher.driver, launcher.device.index, functions, plan)
         extension = launcher.extension

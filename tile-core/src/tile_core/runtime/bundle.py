@@ -121,18 +121,24 @@ def export(kernel: Kernel, folder: Path) -> Path:
         TileError: the folder cannot be written.
     """
     compiled = kernel.on(None)
-    source, artifact = compiled.entry.source, compiled.entry.artifact
-    names = {"artifact": f"{kernel.name}.{artifact.kind}", "source": f"{kernel.name}{source.suffix}"}
+    write(folder, kernel.name, compiled.target, compiled.entry, _versions(compiled))
+    return folder
+
+
+def write(folder: Path, name: str, target: Target, entry: Entry, versions: Mapping[str, str]) -> None:
+    """Write a compiled kernel as a bundle. Raises ``TileError`` if the folder cannot be written."""
+    source, artifact = entry.source, entry.artifact
+    names = {"artifact": f"{name}.{artifact.kind}", "source": f"{name}{source.suffix}"}
     contents = {"artifact": artifact.data, "source": source.text.encode()}
     manifest = {
         "format": FORMAT,
-        "name": kernel.name,
-        "target": str(compiled.target),
+        "name": name,
+        "target": str(target),
         "files": {k: {"name": names[k], "sha256": _digest(data)} for k, data in contents.items()},
         "artifact": artifact_row(artifact),
         "source": {"language": source.language, "suffix": source.suffix},
         "launch": launch_row(source.launch),
-        "versions": _versions(compiled),
+        "versions": dict(versions),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +148,6 @@ def export(kernel: Kernel, folder: Path) -> Path:
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf8")
     except OSError as error:
         raise TileError(f"the bundle cannot be written to {folder}: {error}") from error
-    return folder
 
 
 def load(folder: str | Path) -> Bundle:
