@@ -200,7 +200,8 @@ def test_several_outputs_in_the_order_asked_for(backend: Any) -> None:
     b = torch.zeros(64)
     for _ in range(3):
         c, a = kernel(b)
-        assert torch.equal(c, a) and c.shape == (64,)
+        assert a.shape == c.shape == (64,)
+        assert torch.equal(c.nan_to_num(), a.nan_to_num())  # what was in new memory, plus zero
 
 
 def test_what_was_compiled(backend: Any) -> None:
