@@ -27,6 +27,11 @@ class TensorView:
     owner: Any
 
     @property
+    def on_host(self) -> bool:
+        """Whether it lies in the host's own memory, whichever library it is of."""
+        return self.device == HOST or bool(self.device.torch and self.device.torch[0] == "cpu")
+
+    @property
     def contiguous(self) -> bool:
         if self.strides is None:
             return True
@@ -73,6 +78,11 @@ def _is_torch(value: Any) -> bool:
 def _numpy(value: Any, name: str) -> TensorView:
     data, readonly = value.__array_interface__["data"]
     size = value.dtype.itemsize
+    if not value.dtype.isnative:
+        raise ArgumentError(
+            f"{name} has the byte order of another machine: {value.dtype.str}",
+            help="convert it: a.astype(a.dtype.newbyteorder('='))",
+        )
     if any(s % size for s in value.strides):
         raise ArgumentError(
             f"{name} has strides that are no whole elements", help="pass a copy: numpy.ascontiguousarray"

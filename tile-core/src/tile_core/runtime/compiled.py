@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import settings
 from ..backend import Artifact, Backend, LaunchSpec
-from ..errors import ArgumentError, Unsupported
+from ..errors import ArgumentError, KernelError, Unsupported, did_you_mean
 from ..graph import Graph
 from ..hardware import Target, TargetInfo
 from ..inference.plan import TilePlan
@@ -35,14 +35,18 @@ class Kernel:
         self._last: TargetKernel | None = None
 
     @folded
-    def __call__(self, *arguments: Any, stream: int | None = None) -> Any:
+    def __call__(self, /, *arguments: Any, stream: int | None = None, **named: Any) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
+
+        Arguments are given in order, or by the names of the kernel's parameters.
 
         Raises:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
-        views = [view(a) if is_tensor(a) else None for a in arguments]
+        if named:
+            arguments = self._ordered(arguments, named)
+        views = [view(a, f"argument {n}") if is_tensor(a) else None for n, a in enumerate(arguments)]
         where = next((v.device for v in views if v is not None), None)
         kernel = self.on(where)
         launch = kernel.entry.source.launch
@@ -52,6 +56,31 @@ class Kernel:
             kernel.loaded(where.index if where else 0)(bound.values, bound.grids, stream)
         outputs = tuple(finish(values[n]) for n in launch.outputs)
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
+
+    def _ordered(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters."""
+        program = self.program
+        names = [p.name for n, p in enumerate(program.params) if n not in program.outputs]
+        given = dict(zip(names, arguments, strict=False))
+        for name in named:
+            if name not in names:
+                raise ArgumentError(f"{self.name} has no argument {name!r}", help=did_you_mean(name, names))
+            if name in given:
+                raise ArgumentError(f"the argument {name} of {self.name} is given twice")
+        given |= named
+        if missing := [n for n in names if n not in given]:
+            raise ArgumentError(f"the argument {missing[0]} of {self.name} is missing")
+        return (*(given[n] for n in names), *arguments[len(names) :])
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise KernelError(
+            f"the kernel {self.name} cannot be pickled",
+            why="it is made from Python source, and holds code that is loaded into this process",
+            help="call the function that makes it in the other process; compiled code is found in the cache",
+        )
 
     def on(self, where: TensorDevice | None = None) -> TargetKernel:
         """The kernel for the target of a call with tensors that live ``where``.
