@@ -22,7 +22,7 @@ from .trace import tensor_buffer
 from .types import Tensor, dynamic
 
 
-class _Solved(Exception):
+class _Solved(BaseException):  # no mistake: what turns exceptions into errors lets it pass
     """All constants of an eager kernel are known: build again with them."""
 
 

@@ -11,6 +11,7 @@ from ..dtypes import DType
 from ..errors import KernelError, did_you_mean
 from ..expr import Expr, binary, cast, truth
 from ..expr import call as intrinsic
+from ..expr.make import unary
 from ..program import Breakpoint
 from .scopes import Scopes
 from .tiles import Tile, View
@@ -91,7 +92,24 @@ PYTHON_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _member(a: Any, values: Iterable[Any]) -> Any:
+    """``a in values`` for a value of the device: equal to one of them."""
+    out: Any = False
+    for v in values:
+        part = compared("==", a, v)
+        if isinstance(part, bool) and part:
+            return True
+        if not isinstance(part, bool):
+            out = part if out is False else binary("or", out, part)
+    return out
+
+
 def compared(op: str, a: Any, b: Any) -> Any:
+    if op in ("in", "not in") and isinstance(b, (list, tuple, set, frozenset, range, dict)):
+        items = list(b)
+        if symbolic(a) or any(symbolic(v) for v in items):
+            found = _member(a, items)
+            return found if op == "in" else not found if isinstance(found, bool) else unary("not", found)
     scalar = op not in ("is", "is not", "in", "not in")
     if (
         scalar
