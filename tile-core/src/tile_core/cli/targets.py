@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         for s in registry().statuses()
         if options.backend in (None, s.name)
     ]
-    if not rows:
+    if options.backend and not rows:
         registry().get(options.backend)
     show(rows, as_json=options.json, title="targets")
     return 0
