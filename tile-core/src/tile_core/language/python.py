@@ -9,12 +9,12 @@ from typing import Any
 
 from ..dtypes import DType
 from ..errors import KernelError, did_you_mean
-from ..expr import Expr, binary, cast, truth
+from ..expr import Expr, binary, cast, expr, truth
 from ..expr import call as intrinsic
 from ..expr.make import unary
-from ..program import Breakpoint
+from ..program import Breakpoint, Print, Region
 from .scopes import Scopes
-from .tiles import Tile, View
+from .tiles import Tile, View, whole
 
 builtins_function = type(len)
 
@@ -34,13 +34,21 @@ def _folded(op: str) -> Callable[..., Any]:
     return fold
 
 
-def print_(_: Scopes, *values: Any, **__: Any) -> None:
-    """``print`` in a kernel prints when the kernel runs."""
-    from .debug import print as device_print
-
+def print_(b: Scopes, *values: Any, **__: Any) -> None:
+    """``print`` in a kernel prints one line when the kernel runs: its texts, then its values."""
     message = " ".join(v for v in values if isinstance(v, str))
-    for v in [v for v in values if not isinstance(v, str)] or [None]:
-        device_print(v, message)
+    b.emit(Print(message, tuple(printed(b, v) for v in values if not isinstance(v, str))))
+
+
+def printed(b: Scopes, value: Any) -> Expr | Region:
+    """What a print statement holds for a value: a region for a tile, an expression for a scalar."""
+    match value:
+        case Tile() if value.ndim:
+            return whole(value.buffer, b.span())
+        case View():
+            return value.region
+        case _:
+            return expr(value)
 
 
 def breakpoint_(b: Scopes) -> None:

@@ -142,10 +142,7 @@ class Jit:
         found = self._kernels.get(key) if key is not None else None
         if found is not None:
             return found
-        try:
-            self._signature.bind(*arguments, **keywords)
-        except TypeError as error:
-            raise ArgumentError(f"{self.function.__name__}: {error}") from None
+        self._bound(arguments, keywords)
         made = self.function(*arguments, **keywords)
         if isinstance(made, FunctionType):
             made = PrimFunc(made)
@@ -179,10 +176,7 @@ class Jit:
     ) -> tuple[Kernel, list[Any]]:
         if self.out_idx is not None:
             raise KernelError("out_idx is for factories; an eager kernel returns its outputs")
-        try:
-            bound = self._signature.bind(*arguments, **keywords)
-        except TypeError as error:
-            raise ArgumentError(f"{self.function.__name__}: {error}") from None
+        bound = self._bound(arguments, keywords)
         bound.apply_defaults()
         tensors = {n: v for n, v in bound.arguments.items() if is_tensor(v) or isinstance(v, TensorFacts)}
         static = {n: v for n, v in bound.arguments.items() if n not in tensors}
@@ -215,6 +209,14 @@ class Jit:
         if key is not None:
             self._kernels[key] = kernel
         return kernel
+
+    def _bound(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> inspect.BoundArguments:
+        """Arguments by the names of parameters. Raises ``ArgumentError`` if they do not fit the function."""
+        try:
+            return self._signature.bind(*arguments, **keywords)
+        except TypeError as error:
+            name = self.function.__name__
+            raise ArgumentError(f"{name}: {error}", help=f"it is {name}{self._signature}") from None
 
     @cached_property
     def _signature(self) -> inspect.Signature:
