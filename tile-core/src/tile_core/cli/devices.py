@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from typing import Any
 
 from .tables import show
 
@@ -15,7 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ..registry import registry
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for backend in registry().usable():
         if options.backend not in (None, backend.name):
             continue

@@ -51,7 +51,7 @@ def made(found: Any, given: Sequence[str], target: str | None, module: ModuleTyp
         case Jit():
             if not values:
                 values = dict(getattr(module, "EXAMPLE", {}).get(found.function.__name__, {}))
-            kernel, _ = found._kernel((), values, target)
+            kernel, _ = found.kernel((), values, target)
             return kernel
         case _:
             raise KernelError(f"{found!r} is no kernel", help="mark it with @T.prim_func or @tile.jit")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from .tables import show
 
@@ -15,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
     """Always exit status 0: a broken backend is shown, not fatal."""
     from ..registry import registry
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for s in registry().statuses():
         if options.backend in (None, s.name):
             rows.append(

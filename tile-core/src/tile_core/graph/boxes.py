@@ -51,6 +51,8 @@ def _gather(x: Expr, factor: int, terms: dict[Expr, int]) -> int | None:
             return _gather(x.value, -factor, terms)
         case Cast() if x.dtype.is_integer and x.value.dtype.is_integer:
             return _gather(x.value, factor, terms)
+        case _:
+            pass
     if any(isinstance(e, Load) for e in walk(x)):
         return None
     terms[x] = terms.get(x, 0) + factor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,7 @@ from ..program import Bind, For, If, Stmt
 from ..program import Parallel as ParallelLoop
 from .builder import Builder, current
 from .scopes import BRANCH, DEVICE, ONCE, PARALLEL, LaunchState, build_launch
+from .several import several
 
 
 def _named(names: Any, count: int, default: str) -> list[str]:
@@ -34,7 +35,7 @@ class LaunchSpec:
     threads: tuple[int, ...] | None
 
     @contextmanager
-    def open(self, b: Builder, names: Any = None) -> Iterator[Any]:
+    def open(self, b: Builder, names: Any = None) -> Generator[Any, None, None]:
         if b.launch is not None:
             raise KernelError("a T.Kernel stands inside another one")
         if len(b.scopes) > 1:
@@ -78,7 +79,7 @@ def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractCo
     sizes = tuple(dim(g) for g in grid)
     if bad := [g for g in sizes if isinstance(g, int) and g < 0]:
         raise KernelError(f"a grid extent is negative: {bad[0]}")
-    block = None if threads is None else tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
+    block = None if threads is None else several(threads)
     if block is not None and not (1 <= len(block) <= 3 and all(isinstance(t, int) and t > 0 for t in block)):
         raise KernelError(f"threads is one to three positive numbers, not {threads!r}")
     return LaunchSpec(sizes, block)  # type: ignore[return-value]
@@ -117,7 +118,7 @@ class LoopSpec:
         return self._nest(b, names, 0, [])
 
     @contextmanager
-    def _parallel(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _parallel(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         b.no_parallel("T.Parallel")
         span = b.span()
         vars = tuple(b.var(n) for n in _named(names, len(self.extents), "i"))
@@ -128,7 +129,7 @@ class LoopSpec:
         )
 
     @contextmanager
-    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Iterator[Any]:
+    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Generator[Any, None, None]:
         span = b.span()
         if self.kind in ("pipelined",):
             b.no_parallel("T.Pipelined")
@@ -160,7 +161,7 @@ class LoopSpec:
         )
 
     @contextmanager
-    def _persistent(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _persistent(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         tiles = self.tiles
         if tiles is None:
             raise KernelError("not a persistent loop")

@@ -83,6 +83,9 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
+Placed = ast.stmt | ast.expr
+
+
 class Rewriter(ast.NodeTransformer):
     """One function's rewriting. ``spans`` collects the places that generated calls name by number."""
 
@@ -94,18 +97,17 @@ class Rewriter(ast.NodeTransformer):
 
     # Building blocks.
 
-    def place(self, n: ast.AST) -> Span:
-        line: int = n.lineno  # type: ignore[attr-defined]
+    def place(self, n: Placed) -> Span:
         return Span(
             self.file,
-            line,
-            n.col_offset + 1,  # type: ignore[attr-defined]
-            n.end_lineno or line,  # type: ignore[attr-defined]
-            (n.end_col_offset or 0) + 1,  # type: ignore[attr-defined]
+            n.lineno,
+            n.col_offset + 1,
+            n.end_lineno or n.lineno,
+            (n.end_col_offset or 0) + 1,
             self.name,
         )
 
-    def number(self, n: ast.AST) -> ast.Constant:
+    def number(self, n: Placed) -> ast.Constant:
         self.spans.append(self.place(n))
         return ast.Constant(len(self.spans) - 1)
 

@@ -111,18 +111,19 @@ class Jit:
     @folded
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """A factory: the kernel for these values. An eager kernel: run it, and give its outputs."""
-        kernel, tensors = self._kernel(arguments, keywords)
+        kernel, tensors = self.kernel(arguments, keywords)
         return kernel(*tensors) if self.is_eager else kernel
 
     @folded
     def compile(self, *arguments: Any, target: str | Target | None = None, **keywords: Any) -> Kernel:
         """The kernel for these arguments, compiled now; no device is needed. Eager kernels take tensors or ``tile.spec``."""
-        kernel, _ = self._kernel(arguments, keywords, target)
+        kernel, _ = self.kernel(arguments, keywords, target)
         return kernel.compiled()
 
-    def _kernel(
+    def kernel(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], target: str | Target | None = None
     ) -> tuple[Kernel, list[Any]]:
+        """The kernel for these arguments, not compiled yet, and the tensors among them."""
         if self.is_eager:
             return self._eager(arguments, keywords, target or self.target)
         return self._made(arguments, keywords, target or self.target), []
