@@ -1,6 +1,6 @@
 """Matrix products of the ``cpu`` target against numpy's, on the same cores in the same process.
 
-python benchmarks/cpu_gemm.py [--size 1024] [--dtype float32] [--json FILE]
+python benchmarks/cpu_gemm.py [--size 1024] [--dtype float32] [--rounds 30] [--json FILE]
 """
 
 from __future__ import annotations
@@ -8,18 +8,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
+import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 # Some machines pin OpenBLAS to an old kernel by these; the comparison is with the one made for this processor.
 for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(_name, None)
 
-import numpy as np  # noqa: E402
+import numpy as np
+from about import describe
 
-import tile_core as tile  # noqa: E402
-import tile_core.language as T  # noqa: E402
-from tile_core.dtypes import dtype  # noqa: E402
+import tile_core as tile
+import tile_core.language as T
+from tile_core.dtypes import dtype
 
 BLOCKS = ((64, 64, 64), (128, 128, 32), (128, 128, 128), (128, 256, 64), (256, 128, 64), (256, 256, 128))
 
@@ -44,44 +47,44 @@ def gemm(size, block_M, block_N, block_K, type="float32"):
     return kernel
 
 
-def best(run: Callable[[], object], seconds: float = 1.0) -> float:
-    """The shortest time of one call."""
-    run()
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--size", type=int, default=1024)
     options.add_argument("--dtype", default="float32")
+    options.add_argument("--rounds", type=int, default=30, help="samples of each, interleaved")
     options.add_argument("--json", help="write the figures to this file")
     given = options.parse_args()
     n = given.size
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((n, n)).astype(np.float32) for _ in range(2))
     x, y, c = (v.astype(dtype(given.dtype).as_numpy()) for v in (a, b, np.zeros_like(a)))
-    work = 2 * n**3 / 1e9
-    rows = [{"what": "numpy float32", "gflops": work / best(lambda: a @ b)}]
+    reference = x.astype(np.float32) @ y.astype(np.float32)
+    runs: dict[str, Callable[[], object]] = {"numpy float32": lambda: a @ b}
     for blocks in BLOCKS:
-        begin = time.perf_counter()
         kernel = gemm(n, *blocks, given.dtype)
         kernel(x, y, c)
-        first = time.perf_counter() - begin
-        error = float(np.abs(c.astype(np.float32) - x.astype(np.float32) @ y.astype(np.float32)).max())
-        rate = work / best(lambda: kernel(x, y, c))  # noqa: B023  called at once
-        rows.append({"what": f"tile {blocks}", "gflops": rate, "first call": first, "error": error})
-    base = rows[0]["gflops"]
+        error = float(np.abs(c.astype(np.float32) - reference).max())
+        if error > 1e-2 * float(np.abs(reference).max()):
+            raise SystemExit(f"{blocks}: the result differs from numpy's by {error}")
+        runs[f"tile {blocks}"] = partial(kernel, x, y, c)
+    found = tile.compare(runs, rounds=given.rounds)
+    rows = [
+        {
+            "what": name,
+            "median_ms": s.median,
+            "gflops": 2 * n**3 / s.median / 1e6,
+            "of_numpy": found.ratio(name),
+        }
+        for name, s in found.samples.items()
+    ]
+    print(f"{given.dtype} {n}x{n}x{n}, medians of {given.rounds} interleaved samples")
     for row in rows:
-        more = f"  first call {row['first call']:.2f} s, error {row['error']:.1e}" if "error" in row else ""
-        print(f"{row['what']:24} {row['gflops']:8.1f} GFLOP/s  {row['gflops'] / base:5.2f} x numpy{more}")
+        print(
+            f"{row['what']:24} {row['median_ms']:8.2f} ms {row['gflops']:8.1f} GFLOP/s  {row['of_numpy']:5.2f} x numpy"
+        )
     if given.json:
-        with open(given.json, "w", encoding="utf8") as file:
-            json.dump(rows, file, indent=1)
+        about = describe(" ".join(("python", *sys.argv)))
+        Path(given.json).write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def test_ternary_chain_and_logic() -> None:
     @T.prim_func
     def kernel(C: T.Tensor((8,))):
         with T.Kernel(8) as bx:
-            inside = 2 <= bx < 6 and not bx == 3  # noqa: SIM201
+            inside = 2 <= bx < 6 and not bx == 3
             C[bx] = 1 if inside or bx == 7 else 0
 
     assert out(kernel) == [0, 0, 1, 0, 1, 1, 0, 1]

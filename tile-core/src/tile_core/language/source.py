@@ -9,8 +9,8 @@ import ast
 import copy
 import inspect
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -32,12 +32,15 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """``code`` defines ``make(builder, *names)``, which returns the rewritten function. ``spans`` by number."""
+    """``code`` defines ``make(builder, *names)``, which returns the rewritten function.
+
+    ``spans`` are those that generated calls name by number; ``params`` those of the parameters; ``function`` that of the name.
+    """
 
     code: CodeType
     spans: tuple[Span, ...]
     names: tuple[str, ...]
-    annotations: tuple[str, ...]
+    params: Mapping[str, Span]
     function: Span
 
 
@@ -90,7 +93,18 @@ def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
     module = ast.Module([make], [])
     _locate(module, source.node)
     compiled = compile(module, source.file, "exec")
-    return Rewritten(compiled, tuple(rewriter.spans), names, tuple(annotations), rewriter.place(source.node))
+    arguments = source.node.args
+    params = {
+        a.arg: rewriter.place(a) for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    }
+    return Rewritten(compiled, tuple(rewriter.spans), names, params, _name_of(source.node, rewriter))
+
+
+def _name_of(node: ast.FunctionDef, rewriter: Rewriter) -> Span:
+    """The place of ``def name``."""
+    whole = rewriter.place(node)
+    line = whole.line
+    return replace(whole, end_line=line, end_column=whole.column + len("def ") + len(node.name))
 
 
 def instantiate(

@@ -100,10 +100,10 @@ def _parameter(b: Builder, name: str, annotations: Mapping[str, Any], form: Rewr
     if name not in annotations:
         raise KernelError(
             f"parameter {name} has no annotation",
-            form.function,
+            form.params[name],
             help=f"write {name}: T.Tensor((M, N), dtype), or a scalar type such as {name}: T.int32",
         )
-    return add_parameter(b, name, annotations[name], form.function)
+    return add_parameter(b, name, annotations[name], form.params[name])
 
 
 def add_parameter(b: Builder, name: str, annotation: Any, span: Span | None) -> Any:

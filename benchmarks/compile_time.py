@@ -1,0 +1,116 @@
+"""How long tile takes before a kernel runs: import, front end, plan, compilation, a warm process, a call.
+
+python benchmarks/compile_time.py [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "examples"))
+
+import flash_attention
+import gemm_relu
+import numpy as np
+from about import describe
+
+import tile_core as tile
+from tile_core.hardware import Target
+from tile_core.registry import registry
+from tile_core.runtime.pipeline import compile_program, make_plan
+
+FIRST = """
+import time; begin = time.perf_counter()
+import sys; sys.path.insert(0, {examples!r})
+import numpy as np, gemm_relu
+a = np.ones((256, 256), np.float16)
+gemm_relu.gemm_relu(256, 256, 256)(a, a)
+print(time.perf_counter() - begin)
+"""
+
+
+def median_ms(run: Callable[[], object], rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        run()
+        times.append((time.perf_counter() - begin) * 1e3)
+    return statistics.median(times)
+
+
+def process(code: str, folder: str) -> float:
+    """What a fresh process prints, in milliseconds."""
+    env = {**os.environ, "TILE_CACHE_DIR": folder, "TILE_TARGET": "cpu"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    return float(done.stdout) * 1e3
+
+
+def attention() -> object:
+    return flash_attention.attention.function(
+        1, 2, 4096, 4096, 128, block_M=128, block_N=128, threads=256
+    ).program
+
+
+def gemm() -> object:
+    return gemm_relu.gemm_relu.function(1024, 1024, 1024, block_M=128, block_N=128, dtype="float32").program
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--json", help="write the figures to this file")
+    options.add_argument("--rounds", type=int, default=15)
+    given = options.parse_args()
+    known = registry()
+    cuda = known.get("cuda").info(Target.parse("cuda:sm_90a"))
+    host = known.get("cpu").info(Target.parse("cpu"))
+    backend = known.get("cpu")
+    bare = "import time; b = time.perf_counter(); import {}; print(time.perf_counter() - b)"
+    with tempfile.TemporaryDirectory() as folder:
+        rows = {
+            "import tile_core": statistics.median(
+                process(bare.format("tile_core"), folder) for _ in range(5)
+            ),
+            "import tile_core.language": statistics.median(
+                process(bare.format("tile_core.language"), folder) for _ in range(5)
+            ),
+        }
+        first = FIRST.format(examples=str(ROOT / "examples"))
+        rows["GEMM: fresh process to first result, empty cache"] = process(first, folder)
+        rows["GEMM: fresh process to first result, warm cache"] = statistics.median(
+            process(first, folder) for _ in range(5)
+        )
+        rows |= {
+            "attention: front end": median_ms(attention, given.rounds),
+            "attention: front end to plan, cuda:sm_90a": median_ms(
+                lambda: make_plan(attention(), cuda), given.rounds
+            ),
+            "GEMM: front end to object code, cpu": median_ms(
+                lambda: compile_program(gemm(), backend, host), given.rounds
+            ),
+        }
+        kernel = gemm_relu.gemm_relu(64, 64, 64)
+        a = np.ones((64, 64), np.float16)
+        with tile.target("cpu"):
+            kernel(a, a)
+            rows["call of a small kernel, output allocated"] = median_ms(lambda: kernel(a, a), 2000)
+    for name, ms in rows.items():
+        print(f"{name:45} {ms:9.3f} ms")
+    if given.json:
+        about = describe(" ".join(("python", *sys.argv)))
+        Path(given.json).write_text(
+            json.dumps({**about, "median_ms": rows}, indent=1) + "\n", encoding="utf8"
+        )
+
+
+if __name__ == "__main__":
+    main()
