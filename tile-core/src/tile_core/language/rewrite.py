@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 from ..errors import KernelError
 from ..span import Span
@@ -83,7 +83,17 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
-Placed = ast.stmt | ast.expr
+class Placed(Protocol):
+    """A node that stands somewhere in the source."""
+
+    lineno: int
+    col_offset: int
+    end_lineno: int | None
+    end_col_offset: int | None
+
+
+def is_placed(n: ast.AST) -> TypeGuard[Placed]:
+    return hasattr(n, "lineno")
 
 
 class Rewriter(ast.NodeTransformer):
@@ -143,7 +153,9 @@ class Rewriter(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         what = UNSUPPORTED.get(type(node))
         if what is not None:
-            raise KernelError(f"`{what}` is not possible in a kernel", self.place(node))
+            raise KernelError(
+                f"`{what}` is not possible in a kernel", self.place(node) if is_placed(node) else None
+            )
         return super().generic_visit(node)
 
     # Functions.
