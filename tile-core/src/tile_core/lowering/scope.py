@@ -5,7 +5,7 @@ Takes expressions, gives TVM expressions: ``value`` in the type of the expressio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -80,7 +80,7 @@ class Scope:
         return var
 
     @contextmanager
-    def assuming(self, condition: Node) -> Iterator[None]:
+    def assuming(self, condition: Node) -> Generator[None, None, None]:
         """Within the block, ``condition`` helps proofs."""
         with self.analyzer.constraint_scope(condition):
             yield
@@ -117,7 +117,7 @@ class Scope:
         inner, kept = self.wide(x.value), x.type.integers
         if x.type.holds(x.value.dtype):
             return inner
-        fits = [tvm.GE(inner, i64(kept[0]))]
+        fits: list[Node] = [tvm.GE(inner, i64(kept[0]))]
         if x.type.bits < 64:
             fits.append(tvm.LE(inner, i64(kept[-1])))
         return inner if all(map(self.proves, fits)) else None
