@@ -270,7 +270,8 @@ class _Printer:
             return
         del self.found[thread]
         texts = [_text(v, *kind) for v, kind in zip(values, kinds, strict=True)]
-        print(*(t for t in (message, *texts) if t), flush=True)
+        line = " ".join(t for t in (message, *texts) if t)
+        print(f"{line}\n", end="", flush=True)  # one write: lines of other threads must not come in between
 
 
 def _decoded(bits: int, type_name: str) -> int | float | bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,7 @@ from ..program import Bind, For, If, Stmt
 from ..program import Parallel as ParallelLoop
 from .builder import Builder, current
 from .scopes import BRANCH, DEVICE, ONCE, PARALLEL, LaunchState, build_launch
+from .several import is_tuple, several
 
 
 def _named(names: Any, count: int, default: str) -> list[str]:
@@ -38,8 +39,8 @@ class LaunchSpec:
     threads: tuple[int, ...] | None
 
     @contextmanager
-    def open(self, b: Builder, names: Any = None) -> Iterator[Any]:
-        if isinstance(names, tuple) and len(names) != len(self.grid):
+    def open(self, b: Builder, names: Any = None) -> Generator[Any, None, None]:
+        if is_tuple(names) and len(names) != len(self.grid):
             count = _many(len(self.grid), "dimension", "dimensions")
             raise KernelError(f"the grid has {count}, {len(names)} names are given")
         if b.launch is not None:
@@ -103,7 +104,7 @@ def _index_type(start: Any, count: Any, step: int) -> str:
 
 
 def _counts(threads: Any) -> tuple[int, ...]:
-    given: tuple[Any, ...] = tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
+    given = several(threads)
     sizes = tuple(dim(t) if hasattr(t, "__index__") and not isinstance(t, bool) else None for t in given)
     if not (1 <= len(sizes) <= 3 and all(isinstance(t, int) and t > 0 for t in sizes)):
         raise KernelError(f"threads is one to three positive numbers, not {threads!r}")
@@ -137,7 +138,7 @@ class LoopSpec:
     def open(self, b: Builder, names: Any = None) -> AbstractContextManager[Any]:
         """The context in which the body is built; its value is the index (a list for several)."""
         count = len(self.extents) if self.tiles is None else len(self.tiles.domain)
-        if isinstance(names, tuple) and len(names) != count:
+        if is_tuple(names) and len(names) != count:
             raise KernelError(
                 f"the loop has {_many(count, 'index', 'indices')}, {len(names)} names are given"
             )
@@ -148,7 +149,7 @@ class LoopSpec:
         return self._nest(b, names, 0, [])
 
     @contextmanager
-    def _parallel(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _parallel(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         b.no_parallel("T.Parallel")
         span = b.span()
         vars = tuple(
@@ -162,7 +163,7 @@ class LoopSpec:
         )
 
     @contextmanager
-    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Iterator[Any]:
+    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Generator[Any, None, None]:
         span = b.span()
         if self.kind in ("pipelined",):
             b.no_parallel("T.Pipelined")
@@ -195,7 +196,7 @@ class LoopSpec:
         )
 
     @contextmanager
-    def _persistent(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _persistent(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         tiles = self.tiles
         if tiles is None:
             raise KernelError("not a persistent loop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import wraps
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ from ..program import Break, Continue, If, While
 from ..span import Span
 from .names import Names
 from .scopes import BRANCH, DEVICE, PARALLEL, STATIC, Scope, Targets
+from .several import several
 from .tiles import NoValue, Tile, View
 
 
@@ -53,7 +54,7 @@ class Flow(Names):
         return iterable
 
     @contextmanager
-    def opened(self, span: Span | None, manager: Any, names: Targets) -> Iterator[Any]:
+    def opened(self, span: Span | None, manager: Any, names: Targets) -> Generator[Any, None, None]:
         """Open a loop or launch; only its head, not its body, is placed at ``span``."""
         with ExitStack() as stack:
             with self.at(span):
@@ -137,7 +138,9 @@ class Flow(Names):
             self.emit(If(condition, then, tuple(self.scopes.pop().body), span=span))
 
     @contextmanager
-    def with_(self, k: int, manager: AbstractContextManager[Any], names: Targets = None) -> Iterator[Any]:
+    def with_(
+        self, k: int, manager: AbstractContextManager[Any], names: Targets = None
+    ) -> Generator[Any, None, None]:
         """``with`` around tile constructs, and around any other context manager of Python."""
         from .control import LaunchSpec, LoopSpec
 
@@ -161,7 +164,7 @@ class Flow(Names):
             return value
         if value is None:
             return None
-        tiles = value if isinstance(value, (tuple, list)) else (value,)
+        tiles = several(value)
         if len(self.scopes) > 1 or not all(isinstance(t, Tile) and t.buffer in self.outputs for t in tiles):
             raise KernelError(
                 "a kernel returns tensors made by T.empty, at its end",

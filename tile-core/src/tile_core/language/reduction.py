@@ -65,7 +65,7 @@ def _of_nothing(kind: str, src: Region, dst: Region, clear: bool) -> None:
         current().emit(Fill(dst, cast(OF_NOTHING[kind], dst.dtype)))
 
 
-def _axis(dim: int, src: Region) -> int:
+def _axis(dim: object, src: Region) -> int:
     rank = len(src.shape)
     if not isinstance(dim, int) or not -rank <= dim < rank:
         raise KernelError(f"{src.buffer.name} {shape_text(src.shape)} has no dimension {dim}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..dtypes import TORCH_NAMES, dtype
 from ..errors import ArgumentError
-from ..select import TensorDevice
+from ..select import HOST, TensorDevice
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,6 @@ class TensorView:
                 return 0 in self.shape
             step *= extent
         return True
-
-
-# DLPack's kDLCPU (dlpack.h)
-HOST = TensorDevice(dlpack=1)
 
 
 def is_tensor(value: Any) -> bool:
@@ -102,14 +98,20 @@ def _torch(value: Any, name: str) -> TensorView:
         raise ArgumentError(
             f"{name} is a lazy or sparse torch tensor", help="pass a plain one: .resolve_conj().contiguous()"
         )
-    where = value.device
-    hip = torch.version.hip is not None
-    device = TensorDevice(torch=(where.type, hip), index=where.index or 0)
     strides = None if value.is_contiguous() else tuple(value.stride())
     kind = str(value.dtype).removeprefix("torch.")
     return TensorView(
-        value.data_ptr(), tuple(value.shape), strides, _TORCH.get(kind, kind), device, True, value
+        value.data_ptr(), tuple(value.shape), strides, _TORCH.get(kind, kind), _place(value), True, value
     )
+
+
+def _place(tensor: Any) -> TensorDevice:
+    """Where a torch tensor lives. On the host it may be passed together with arrays of other libraries."""
+    where = tensor.device
+    if where.type == "cpu":
+        return HOST
+    hip = sys.modules["torch"].version.hip is not None
+    return TensorDevice(torch=(where.type, hip), index=where.index or 0)
 
 
 _TORCH = {torch: name for name, torch in TORCH_NAMES.items() if name != "tfloat32"}

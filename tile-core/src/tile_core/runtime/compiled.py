@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import settings
-from ..backend import Artifact, Backend, LaunchSpec
+from ..backend import Artifact, Backend, Disassembles, LaunchSpec
 from ..errors import ArgumentError, KernelError, Unsupported, did_you_mean
 from ..graph import Graph
 from ..hardware import Target, TargetInfo
@@ -174,12 +174,9 @@ class Kernel:
     @property
     def ir(self) -> str:
         """The lowered program from which the source is printed. Raises ``Unsupported`` if the backend has none."""
-        from .pipeline import legalized
+        from .pipeline import legalized, lowered_text
 
-        show = getattr(self.backend.codegen(self.info), "ir", None)
-        if show is None:
-            raise Unsupported(f"{self.backend.name} prints its source from the plan: it has no other ir")
-        return show(legalized(self.plan, self.backend))
+        return lowered_text(legalized(self.plan, self.backend), self.backend)
 
     @property
     def source(self) -> str:
@@ -218,10 +215,10 @@ class Kernel:
 
     def disassemble(self) -> str:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
-        show = getattr(self.backend.compiler(self.info), "disassemble", None)
-        if show is None:
+        compiler: object = self.backend.compiler(self.info)
+        if not isinstance(compiler, Disassembles):
             raise Unsupported(f"{self.backend.name} cannot disassemble")
-        return show(self.artifact)
+        return compiler.disassemble(self.artifact)
 
     def __repr__(self) -> str:
         return (

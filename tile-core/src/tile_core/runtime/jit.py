@@ -14,6 +14,7 @@ from ..dtypes import dtype
 from ..errors import ArgumentError, KernelError, did_you_mean
 from ..hardware import Target
 from ..language.eager import TensorFacts, build_eager
+from ..language.several import is_tuple
 from ..language.source import parsed
 from ..language.trace import PrimFunc, build
 from ..program import TileProgram
@@ -117,18 +118,19 @@ class Jit:
     @folded
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """A factory: the kernel for these values. An eager kernel: run it, and give its outputs."""
-        kernel, tensors = self._kernel(arguments, keywords)
+        kernel, tensors = self.kernel(arguments, keywords)
         return kernel(*tensors) if self.is_eager else kernel
 
     @folded
     def compile(self, *arguments: Any, target: str | Target | None = None, **keywords: Any) -> Kernel:
         """The kernel for these arguments, compiled now; no device is needed. Eager kernels take tensors or ``tile.spec``."""
-        kernel, _ = self._kernel(arguments, keywords, target)
+        kernel, _ = self.kernel(arguments, keywords, target)
         return kernel.compiled()
 
-    def _kernel(
+    def kernel(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], target: str | Target | None = None
     ) -> tuple[Kernel, list[Any]]:
+        """The kernel for these arguments, not compiled yet, and the tensors among them."""
         if self.is_eager:
             return self._eager(arguments, keywords, target or self.target)
         return self._made(arguments, keywords, target or self.target), []
@@ -142,10 +144,7 @@ class Jit:
         found = self._kernels.get(key) if key is not None else None
         if found is not None:
             return found
-        try:
-            self._signature.bind(*arguments, **keywords)
-        except TypeError as error:
-            raise ArgumentError(f"{self.function.__name__}: {error}") from None
+        self._bound(arguments, keywords)
         made = self.function(*arguments, **keywords)
         if isinstance(made, FunctionType):
             made = PrimFunc(made)
@@ -179,10 +178,7 @@ class Jit:
     ) -> tuple[Kernel, list[Any]]:
         if self.out_idx is not None:
             raise KernelError("out_idx is for factories; an eager kernel returns its outputs")
-        try:
-            bound = self._signature.bind(*arguments, **keywords)
-        except TypeError as error:
-            raise ArgumentError(f"{self.function.__name__}: {error}") from None
+        bound = self._bound(arguments, keywords)
         bound.apply_defaults()
         tensors = {n: v for n, v in bound.arguments.items() if is_tensor(v) or isinstance(v, TensorFacts)}
         static = {n: v for n, v in bound.arguments.items() if n not in tensors}
@@ -215,6 +211,14 @@ class Jit:
         if key is not None:
             self._kernels[key] = kernel
         return kernel
+
+    def _bound(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> inspect.BoundArguments:
+        """Arguments by the names of parameters. Raises ``ArgumentError`` if they do not fit the function."""
+        try:
+            return self._signature.bind(*arguments, **keywords)
+        except TypeError as error:
+            name = self.function.__name__
+            raise ArgumentError(f"{name}: {error}", help=f"it is {name}{self._signature}") from None
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -258,7 +262,8 @@ def outputs_of(program: TileProgram, out_idx: int | Sequence[int] | None) -> tup
         return program.outputs
     count = len(program.params)
     out: list[int] = []
-    for n in [out_idx] if isinstance(out_idx, int) else out_idx:
+    given: Sequence[Any] = [out_idx] if isinstance(out_idx, int) else list[Any](out_idx)
+    for n in given:
         if not isinstance(n, int) or not -count <= n < count or program.params[n].tensor is None:
             raise KernelError(
                 f"out_idx {n!r} names no tensor parameter of {program.name}, which has {count}", program.span
@@ -285,7 +290,7 @@ def _key(value: Any) -> Any:
 
 def _mutable(value: Any) -> bool:
     """Whether a value is, or holds, an object that may change and still be equal to itself."""
-    if isinstance(value, tuple):
+    if is_tuple(value):
         return any(_mutable(v) for v in value)
     return (
         type(value).__hash__ is object.__hash__
