@@ -13,13 +13,17 @@ from ..program import Bind, For, If, Stmt
 from ..program import Parallel as ParallelLoop
 from .builder import Builder, current
 from .scopes import BRANCH, DEVICE, ONCE, PARALLEL, LaunchState, build_launch
-from .several import several
+from .several import is_tuple, several
 
 
 def _named(names: Any, count: int, default: str) -> list[str]:
     found: list[str] = [names] if isinstance(names, str) else list(names or ())
     plain = ["x", "y", "z", "w"]
     return found if len(found) == count else [default + (plain[n] if n < 4 else str(n)) for n in range(count)]
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
 
 
 def _one_or_all(values: Sequence[Any], names: Any) -> Any:
@@ -36,6 +40,9 @@ class LaunchSpec:
 
     @contextmanager
     def open(self, b: Builder, names: Any = None) -> Generator[Any, None, None]:
+        if is_tuple(names) and len(names) != len(self.grid):
+            count = _many(len(self.grid), "dimension", "dimensions")
+            raise KernelError(f"the grid has {count}, {len(names)} names are given")
         if b.launch is not None:
             raise KernelError("a T.Kernel stands inside another one")
         if len(b.scopes) > 1:
@@ -56,6 +63,7 @@ class LaunchSpec:
 
 
 DEFAULT_THREADS = 128
+GREATEST_EXTENT = 2**31 - 1  # of a grid: block numbers are int32
 
 
 def _outside(what: str) -> KernelError:
@@ -79,10 +87,29 @@ def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractCo
     sizes = tuple(dim(g) for g in grid)
     if bad := [g for g in sizes if isinstance(g, int) and g < 0]:
         raise KernelError(f"a grid extent is negative: {bad[0]}")
-    block = None if threads is None else several(threads)
-    if block is not None and not (1 <= len(block) <= 3 and all(isinstance(t, int) and t > 0 for t in block)):
+    if bad := [g for g in sizes if isinstance(g, int) and g > GREATEST_EXTENT]:
+        raise KernelError(f"a grid extent is {bad[0]}, block numbers are int32: at most {GREATEST_EXTENT}")
+    block = None if threads is None else _counts(threads)
+    return LaunchSpec(sizes, block)
+
+
+def _index_type(start: Any, count: Any, step: int) -> str:
+    """int32, or int64 if the bounds of a loop are, or are numbers that need it."""
+    for x in (start, count):
+        if isinstance(x, Expr) and x.dtype.bits > 32:
+            return "int64"
+    first = start if isinstance(start, int) else 0
+    last = first + step * (count if isinstance(count, int) else 1)
+    return "int32" if all(abs(x) <= GREATEST_EXTENT for x in (first, last)) else "int64"
+
+
+def _counts(threads: Any) -> tuple[int, ...]:
+    given = several(threads)
+    sizes = [dim(t) if hasattr(t, "__index__") and not isinstance(t, bool) else None for t in given]
+    counts = tuple(n for n in sizes if isinstance(n, int) and n > 0)
+    if not 1 <= len(given) <= 3 or len(counts) != len(given):
         raise KernelError(f"threads is one to three positive numbers, not {threads!r}")
-    return LaunchSpec(sizes, block)  # type: ignore[return-value]
+    return counts
 
 
 @dataclass(frozen=True)
@@ -111,6 +138,11 @@ class LoopSpec:
 
     def open(self, b: Builder, names: Any = None) -> AbstractContextManager[Any]:
         """The context in which the body is built; its value is the index (a list for several)."""
+        count = len(self.extents) if self.tiles is None else len(self.tiles.domain)
+        if is_tuple(names) and len(names) != count:
+            raise KernelError(
+                f"the loop has {_many(count, 'index', 'indices')}, {len(names)} names are given"
+            )
         if self.kind == "parallel":
             return self._parallel(b, names)
         if self.tiles is not None:
@@ -121,7 +153,10 @@ class LoopSpec:
     def _parallel(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         b.no_parallel("T.Parallel")
         span = b.span()
-        vars = tuple(b.var(n) for n in _named(names, len(self.extents), "i"))
+        vars = tuple(
+            b.var(n, _index_type(0, e, 1))
+            for n, e in zip(_named(names, len(self.extents), "i"), self.extents, strict=True)
+        )
         with b.scope(PARALLEL) as body:
             yield _one_or_all(vars, names)
         b.body.append(
@@ -134,7 +169,8 @@ class LoopSpec:
         if self.kind in ("pipelined",):
             b.no_parallel("T.Pipelined")
         implicit = names is None and b.launch is None and self.kind == "pipelined"
-        var = None if implicit else b.var(_named(names, len(self.extents), "i")[depth])
+        type = _index_type(self.start, self.extents[depth], self.step)
+        var = None if implicit else b.var(_named(names, len(self.extents), "i")[depth], type)
         if var is not None:
             found.append(var)
         with b.scope(DEVICE) as body:

@@ -23,7 +23,7 @@ from .trace import tensor_buffer
 from .types import Tensor, dynamic
 
 
-class _Solved(Exception):
+class _Solved(BaseException):  # no mistake: what turns exceptions into errors lets it pass
     """All constants of an eager kernel are known: build again with them."""
 
 
@@ -117,10 +117,10 @@ def solve_dimensions(
             continue
         form = linear(want)
         known: dict[Expr, int] = {
-            t: into[t.name] for t, _ in form.terms if isinstance(t, Var) and t.name in into
+            t: into[t.name] for t in form.terms if isinstance(t, Var) and t.name in into
         }
-        rest = form.constant + sum(known[t] * f for t, f in form.terms if t in known)
-        open_ = [(t, f) for t, f in form.terms if t not in known]
+        rest = form.constant + sum(known[t] * f for t, f in form.terms.items() if t in known)
+        open_ = [(t, f) for t, f in form.terms.items() if t not in known]
         var, factor = open_[0] if len(open_) == 1 else (None, 1)
         if isinstance(var, Var):
             if (have - rest) % factor:

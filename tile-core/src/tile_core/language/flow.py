@@ -40,6 +40,19 @@ class Flow(Names):
             self.scopes.pop()
             self.dynamic = False
 
+    def listed(self, k: int, iterable: Any) -> Any:
+        """What a comprehension iterates over: values of Python, as its result is a container of Python."""
+        from .control import LoopSpec
+
+        if isinstance(iterable, LoopSpec):
+            raise KernelError(
+                "a loop of the device stands in a comprehension",
+                self.span(k),
+                why="a comprehension makes a Python container while the kernel is built",
+                help="use range(...) for values of Python, or write the loop as a statement",
+            )
+        return iterable
+
     @contextmanager
     def opened(self, span: Span | None, manager: Any, names: Targets) -> Generator[Any, None, None]:
         """Open a loop or launch; only its head, not its body, is placed at ``span``."""

@@ -174,7 +174,10 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function defined in a kernel is inlined where it is called, as a macro is."""
+        given = [self.visit(d) for d in node.args.defaults]
+        given_by_name = [d and self.visit(d) for d in node.args.kw_defaults]
         strip_annotations(node)
+        node.args.defaults, node.args.kw_defaults = given, given_by_name
         node.decorator_list = [ast.Attribute(ast.Name(BUILDER, ast.Load()), "inlined", ast.Load())]
         return self.function(node)
 
@@ -325,6 +328,11 @@ class Rewriter(ast.NodeTransformer):
         # a loop is shown by its head, not by its whole body
         loop = self.do("loop", self.number(iterable), source, self.targets(node.target), at=iterable)
         return self.repeated(node, node.body, lambda body: ast.For(node.target, loop, body, []))
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        node.iter = self.do("listed", self.number(node.iter), self.visit(node.iter), at=node.iter)
+        node.ifs = [self.visit(test) for test in node.ifs]
+        return node
 
     def visit_While(self, node: ast.While) -> Any:
         if node.orelse:

@@ -44,13 +44,35 @@ class Rewritten:
     function: Span
 
 
-@lru_cache(maxsize=1024)
+class _Same:
+    """A code object as a key that is equal to itself only.
+
+    Python calls two code objects equal if their instructions are: functions of two files or notebook cells whose
+    annotations alone differ would share one source.
+    """
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+
+    def __hash__(self) -> int:
+        return id(self.code)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.code is self.code
+
+
 def parsed(code: CodeType) -> Parsed:
     """The source and AST of a function's code.
 
     Raises:
         KernelError: the source cannot be had (typed at a plain interactive prompt, or compiled from a string).
     """
+    return _parsed(_Same(code))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(key: _Same) -> Parsed:
+    code = key.code
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError) as error:
@@ -73,10 +95,14 @@ def parsed(code: CodeType) -> Parsed:
     return Parsed(source, code.co_filename, first, node)
 
 
-@lru_cache(maxsize=512)
 def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
     """The builder form of a function. ``names`` are what its surroundings define, made parameters of ``make``."""
-    source = parsed(code)
+    return _rewritten(_Same(code), names)
+
+
+@lru_cache(maxsize=512)
+def _rewritten(key: _Same, names: tuple[str, ...]) -> Rewritten:
+    source = parsed(key.code)
     rewriter = Rewriter(source.file, source.node.name)
     function = rewriter.function(copy.deepcopy(source.node))
     function.decorator_list = []
@@ -130,6 +156,7 @@ def instantiate(
     defaults = fn.__defaults__ or ()
     function.__defaults__ = defaults
     function.__kwdefaults__ = fn.__kwdefaults__
+    function.__qualname__ = fn.__name__
     return function, annotations, form
 
 
