@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from ..dtypes import DType
 from ..errors import KernelError, did_you_mean
@@ -120,13 +120,9 @@ def _member(a: Any, values: Iterable[Any]) -> Any:
     return out
 
 
-def _is_collection(value: Any) -> TypeGuard[Iterable[Any]]:
-    return isinstance(value, (list, tuple, set, frozenset, range, dict))
-
-
 def compared(op: str, a: Any, b: Any) -> Any:
-    if op in ("in", "not in") and _is_collection(b):
-        items = list(b)
+    if op in ("in", "not in") and isinstance(b, (list, tuple, set, frozenset, range, dict)):
+        items: list[Any] = [*b]
         if symbolic(a) or any(symbolic(v) for v in items):
             found = _member(a, items)
             return found if op == "in" else not found if isinstance(found, bool) else unary("not", found)
