@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from ..dtypes import BOOL, DType
@@ -192,7 +193,7 @@ class Unary(Expr):
     op: str
     value: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.value.dtype
 
@@ -216,7 +217,7 @@ class Binary(Expr):
     a: Expr
     b: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
 
@@ -230,7 +231,7 @@ class Select(Expr):
     other: Expr
     lazy: bool = True
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.then.dtype
 

@@ -28,6 +28,8 @@ class Context:
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     viewed: frozenset[Buffer] = frozenset()
+    # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
+    simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
 
     @property
     def threads(self) -> int:
@@ -46,7 +48,10 @@ class Context:
 
     def simple(self, x: Expr) -> Expr:
         """``x`` simplified by the ranges of all variables that count something."""
-        return simplify(x, self.ranges)
+        found = self.simplified.get(id(x))
+        if found is None:
+            found = self.simplified[id(x)] = (x, simplify(x, self.ranges))
+        return found[1]
 
     def scratch(self, name: str, count: int, dtype: DType) -> Buffer:
         """A fresh flat tile in shared memory."""
@@ -90,11 +95,14 @@ def coordinate(layout: Layout, index: Sequence[Expr], axis: Axis, context: Conte
     place = prod(layout.box)
     x = linear_index(index, layout.box)
     out: Expr = const(layout.base(axis))
+    top = True  # an element exists in the box, so the most significant digit needs no remainder
     for it in layout.iters:
         place //= it.extent
         if it.axis is axis and it.stride and it.extent > 1:
-            digit = binary("%", binary("//", x, place), it.extent)
+            digit = binary("//", x, place)
+            digit = digit if top else binary("%", digit, it.extent)
             out = binary("+", out, binary("*", digit, it.stride))
+        top = top and it.extent == 1
     return context.simple(out)
 
 

@@ -37,27 +37,43 @@ def lower_loop(context: Context, loop: Loop) -> tuple[Stmt, ...]:
     extents = tuple(e for e in loop.extents if isinstance(e, int))
     if prod(extents) == 0:
         return ()
-    layout, window = _partition(context, loop, extents)
-    mine = iterations(context, layout, extents, window)
-    return staged_loop(context, loop, mine)
+    part = _partition(context, loop, extents)
+    mine = iterations(context, part.layout, extents, part.window)
+    return staged_loop(context, loop, mine, part.trusted)
 
 
-def _partition(
-    context: Context, loop: Loop, extents: tuple[int, ...]
-) -> tuple[Layout, Mapping[int, tuple[int, int]]]:
+@dataclass(frozen=True)
+class Partition:
+    """Which thread runs which iteration. ``trusted``: fragments that are then in the right thread; None: all that the plan says."""
+
+    layout: Layout
+    window: Mapping[int, tuple[int, int]]
+    trusted: frozenset[Buffer] | None = None
+
+
+def _partition(context: Context, loop: Loop, extents: tuple[int, ...]) -> Partition:
+    """The plan's partition; for a loop that the plan does not know, the layout of a fragment that it walks, or any."""
     layout = context.plan.loops.get(loop.name)
     window = context.plan.windows.get(loop.name, {})
-    wanted = tuple(n for n in extents)
-    if layout is not None and len(layout.shape) == len(wanted):
+    if layout is not None and len(layout.shape) == len(extents):
         real = tuple(window[n][1] if n in window else s for n, s in enumerate(layout.shape))
-        if real == wanted:
-            return layout, window
-    return partitions(extents or (1,), context.threads)[0], {}
+        if real == extents:
+            return Partition(layout, window)
+    walked = [b for b, index, _ in accesses(loop.body) if b.space is Space.FRAGMENT and index == loop.vars and b.shape == extents]
+    for b in walked:
+        if b.storage in context.plan.layouts and b.source is None:
+            own = context.layout(b)
+            alike = frozenset(w for w in walked if context.plan.layouts.get(w) == own)
+            return Partition(own, {}, alike)
+    return Partition(partitions(extents or (1,), context.threads)[0], {}, frozenset())
 
 
-def staged_loop(context: Context, loop: Loop, mine: Iterations) -> tuple[Stmt, ...]:
+def staged_loop(
+    context: Context, loop: Loop, mine: Iterations, trusted: frozenset[Buffer] | None = None
+) -> tuple[Stmt, ...]:
+    """``loop`` over the iterations ``mine``; fragments that are elsewhere stand in shared memory meanwhile."""
     values = dict(zip(loop.vars, mine.index, strict=False))
-    read, written = _unreachable(context, loop, values)
+    read, written = _unreachable(context, loop, values, trusted)
     staged: dict[Buffer, Buffer] = {}
     before: list[Stmt] = []
     after: list[Stmt] = []
@@ -81,7 +97,7 @@ def _dealt(context: Context, loop: Loop) -> tuple[Stmt, ...]:
 
 
 def _unreachable(
-    context: Context, loop: Loop, values: Mapping[Var, Expr]
+    context: Context, loop: Loop, values: Mapping[Var, Expr], trusted: frozenset[Buffer] | None
 ) -> tuple[dict[Buffer, None], dict[Buffer, None]]:
     """Fragments that the loop reads, and that it writes, elsewhere than in this thread's registers."""
     moved = {m.buffer.storage for m in context.plan.moves if m.buffer is not None and m.node == loop.name and not m.conversion.free}
@@ -92,7 +108,9 @@ def _unreachable(
             continue
         at = tuple(substitute(i, dict(values)) for i in index)
         plain = not any(True for i in at for _ in loads(i))
-        if buffer.storage in moved or not plain or not in_registers(context, buffer, at):
+        if trusted is not None and buffer.storage not in trusted:
+            (written if write else read)[buffer.storage] = None
+        elif buffer.storage in moved or not plain or not in_registers(context, buffer, at):
             (written if write else read)[buffer.storage] = None
     # what is read and written must be in one place
     touched = {b.storage for b, _, _ in accesses(loop.body)}

@@ -38,7 +38,7 @@ def _over_accumulator(context: Context, loop: Loop, s: Gemm) -> tuple[Stmt, ...]
     layout = context.layout(s.c.buffer) if whole else None
     if layout is not None and layout.shape == tuple(loop.extents) and s.c.whole:
         mine = iterations(context, layout, layout.shape)
-        return staged_loop(context, loop, mine)
+        return staged_loop(context, loop, mine, frozenset((s.c.buffer.storage,)))
     return lower_loop(context, loop)
 
 

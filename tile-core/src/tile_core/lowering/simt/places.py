@@ -26,7 +26,7 @@ def place(context: Context, buffer: Buffer, index: Sequence[Expr], staged: Stage
             if buffer.storage in staged:
                 return _flat(context, staged[buffer.storage], buffer, index)
             return context.register_file(buffer.storage), (_register(context, buffer, index),)
-        case Space.SHARED:
+        case Space.SHARED if buffer not in context.made:
             return _shared(context, buffer, index)
         case _:
             return buffer, index
