@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tile_core.dtypes import INT32
 from tile_core.errors import KernelError
-from tile_core.expr import Expr, Select, Var, binary, ceildiv, const
+from tile_core.expr import Expr, Select, Var, binary, cast, ceildiv, const
 from tile_core.program import If
 from tile_core.verification.bounds import Status, prove_in_bounds, refuse_violations
 from tile_core.verification.intervals import Known, interval, never_above
@@ -93,6 +93,7 @@ trees = st.recursive(
         st.builds(
             binary, st.sampled_from(["//", "%", "truncdiv", "truncmod"]), inner, st.integers(1, 5).map(const)
         ),
+        st.builds(cast, inner, st.sampled_from(["int4", "uint4", "int8", "uint8", "uint32", "int64"])),
     ),
     max_leaves=6,
 )

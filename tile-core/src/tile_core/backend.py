@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from .errors import NoDevice, Unsupported
 from .hardware import Device, Target, TargetInfo, TestedDevice
@@ -99,6 +99,13 @@ class Codegen(Protocol):
     def emit(self, plan: TilePlan) -> Source: ...
 
 
+@runtime_checkable
+class ShowsIr(Protocol):
+    """A code generator that prints its source from a lowered program, and can show that."""
+
+    def ir(self, plan: TilePlan) -> str: ...
+
+
 class Compiler(Protocol):
     """Text to what a device loads."""
 
@@ -107,6 +114,13 @@ class Compiler(Protocol):
     def fingerprint(self) -> str:
         """Versions of the toolkit: part of the cache key. Cheap: imports nothing heavy."""
         ...
+
+
+@runtime_checkable
+class Disassembles(Protocol):
+    """A compiler that can show the machine code of its artifacts as text."""
+
+    def disassemble(self, artifact: Artifact) -> str: ...
 
 
 class TensorArg(Protocol):

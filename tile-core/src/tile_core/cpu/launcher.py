@@ -210,7 +210,13 @@ class _Arena:
     """Scratch memory of one worker: pages of the process, so that its address is aligned."""
 
     def __init__(self, size: int) -> None:
-        self.pages = mmap.mmap(-1, max(size, mmap.PAGESIZE))
+        try:
+            self.pages = mmap.mmap(-1, max(size, mmap.PAGESIZE))
+        except (OSError, OverflowError, ValueError) as error:
+            raise BackendError(
+                f"no memory of {size} bytes for the tiles of a block, or a workspace: {error}",
+                help="make the tiles smaller",
+            ) from error
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
 
 
@@ -264,7 +270,8 @@ class _Printer:
             return
         del self.found[thread]
         texts = [_text(v, *kind) for v, kind in zip(values, kinds, strict=True)]
-        print(*(t for t in (message, *texts) if t), flush=True)
+        line = " ".join(t for t in (message, *texts) if t)
+        print(f"{line}\n", end="", flush=True)  # one write: lines of other threads must not come in between
 
 
 def _decoded(bits: int, type_name: str) -> int | float | bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -45,7 +44,7 @@ def no_number(value: Expr) -> KernelError:
 
 def const(value: Any, type: DType | str | None = None) -> Const:
     """A literal. Without a type: bool, int32 (int64 if it does not fit) or float32."""
-    value = value.item() if hasattr(value, "item") else value
+    value = _number(value)
     if type is None:
         if isinstance(value, bool):
             return Const(value, BOOL)
@@ -60,6 +59,20 @@ def const(value: Any, type: DType | str | None = None) -> Const:
     if isinstance(value, float) and not math.isfinite(value):
         raise KernelError(f"{value} has no value in {to}")
     return Const(wrapped(int(value), to), to)
+
+
+def _number(value: Any) -> Any:
+    """A number of Python, also from a scalar of numpy or torch."""
+    if hasattr(value, "item"):
+        if getattr(value, "size", 1) != 1 and not callable(value.size):
+            raise KernelError(
+                f"an array of shape {shape_text(value.shape)} is used where a single value is needed",
+                help="pass it to the kernel as a tensor, or index it",
+            )
+        value = value.item()
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 1023:
+        raise KernelError(f"a number of {value.bit_length()} bits fits no type")
+    return value
 
 
 def wrapped(value: int, type: DType) -> int:
@@ -154,26 +167,26 @@ def _fits(number: Any, type: DType) -> bool:
 
 
 FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
     "truncdiv": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
     "truncmod": lambda a, b: abs(a) % abs(b) * (1 if a >= 0 else -1),
     "min": min,
     "max": max,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
     "and": lambda a, b: bool(a and b),
     "or": lambda a, b: bool(a or b),
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..backend import ApiVersion, Artifact, Backend, LaunchSpec, Source
+from ..errors import KernelError
 from ..hardware import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
 from ..inference.plan import TilePlan
 from ..program.text import text
@@ -143,7 +144,12 @@ class LoadedProgram:
             shape = tuple(evaluate(d, dims) for d in p.shape)
             strides = tuple(evaluate(s, dims) for s in p.strides) if p.strides else None
             values.append(array_at(int(value), shape, strides, p.dtype))
-        run(self.program, values)
+        try:
+            run(self.program, values)
+        except MemoryError as error:
+            raise KernelError(
+                f"the tiles of {self.program.name} do not fit into memory: {error}", self.program.span
+            ) from error
 
 
 def array_at(

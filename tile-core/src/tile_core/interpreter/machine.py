@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dtypes import INT32, INT64
 from ..errors import KernelError
 from ..expr import Buffer, Expr, Space, Var
 from ..language.eager import solve_dimensions
@@ -97,14 +98,16 @@ class Machine:
         for p, value in zip(self.program.params, self.arguments, strict=True):
             if p.tensor is not None:
                 solve_dimensions(p.name, p.tensor.shape, value.shape, dims, p.span)
+                for want, have in zip(p.tensor.strides or (), value.strides, strict=False):
+                    if isinstance(want, Var):
+                        dims.setdefault(want.name, have // value.itemsize)
                 self.store[p.tensor] = Memory(value, None)
             elif isinstance(p.value, Var):
                 self.base[p.value] = np.asarray(value).astype(p.value.dtype.as_numpy())
         for name, value in dims.items():
-            for type in ("int32", "int64"):
-                from ..dtypes import dtype
-
-                self.base[Var(name, dtype(type))] = np.asarray(value, dtype=type)
+            for type in (INT32, INT64):
+                if abs(value) < 2 ** (type.bits - 1):
+                    self.base[Var(name, type)] = np.asarray(value, type.as_numpy())
 
     def lanes(self, count: int, more: Mapping[Var, Array], touched: Touched | None = None) -> Lanes:
         return Lanes(count, {**self.base, **more}, self.memory, touched)
@@ -138,8 +141,11 @@ class Machine:
         outside = dict(self.store)
         self.threads = s.thread_count if s.thread_vars else 0
         # the first extent changes fastest
-        for numbers in product(*(range(g) for g in reversed(grid))):
-            more = {v: np.asarray(n, np.int32) for v, n in zip(s.vars, reversed(numbers), strict=True)}
+        for number in range(prod(grid)):
+            more: dict[Var, Array] = {}
+            for v, extent in zip(s.vars, grid, strict=True):
+                number, at = divmod(number, extent)
+                more[v] = np.asarray(at, np.int32)
             count = max(1, self.threads)
             more |= self.thread_numbers(s)
             self.body(s.body, self.lanes(count, more), np.ones(count, dtype=np.bool_))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +13,17 @@ from ..program import Bind, For, If, Stmt
 from ..program import Parallel as ParallelLoop
 from .builder import Builder, current
 from .scopes import BRANCH, DEVICE, ONCE, PARALLEL, LaunchState, build_launch
+from .several import is_tuple, several
 
 
 def _named(names: Any, count: int, default: str) -> list[str]:
     found: list[str] = [names] if isinstance(names, str) else list(names or ())
     plain = ["x", "y", "z", "w"]
     return found if len(found) == count else [default + (plain[n] if n < 4 else str(n)) for n in range(count)]
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
 
 
 def _one_or_all(values: Sequence[Any], names: Any) -> Any:
@@ -34,7 +39,10 @@ class LaunchSpec:
     threads: tuple[int, ...] | None
 
     @contextmanager
-    def open(self, b: Builder, names: Any = None) -> Iterator[Any]:
+    def open(self, b: Builder, names: Any = None) -> Generator[Any, None, None]:
+        if is_tuple(names) and len(names) != len(self.grid):
+            count = _many(len(self.grid), "dimension", "dimensions")
+            raise KernelError(f"the grid has {count}, {len(names)} names are given")
         if b.launch is not None:
             raise KernelError("a T.Kernel stands inside another one")
         if len(b.scopes) > 1:
@@ -55,6 +63,7 @@ class LaunchSpec:
 
 
 DEFAULT_THREADS = 128
+GREATEST_EXTENT = 2**31 - 1  # of a grid: block numbers are int32
 
 
 def _outside(what: str) -> KernelError:
@@ -78,10 +87,28 @@ def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractCo
     sizes = tuple(dim(g) for g in grid)
     if bad := [g for g in sizes if isinstance(g, int) and g < 0]:
         raise KernelError(f"a grid extent is negative: {bad[0]}")
-    block = None if threads is None else tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
-    if block is not None and not (1 <= len(block) <= 3 and all(isinstance(t, int) and t > 0 for t in block)):
-        raise KernelError(f"threads is one to three positive numbers, not {threads!r}")
+    if bad := [g for g in sizes if isinstance(g, int) and g > GREATEST_EXTENT]:
+        raise KernelError(f"a grid extent is {bad[0]}, block numbers are int32: at most {GREATEST_EXTENT}")
+    block = None if threads is None else _counts(threads)
     return LaunchSpec(sizes, block)  # type: ignore[return-value]
+
+
+def _index_type(start: Any, count: Any, step: int) -> str:
+    """int32, or int64 if the bounds of a loop are, or are numbers that need it."""
+    for x in (start, count):
+        if isinstance(x, Expr) and x.dtype.bits > 32:
+            return "int64"
+    first = start if isinstance(start, int) else 0
+    last = first + step * (count if isinstance(count, int) else 1)
+    return "int32" if all(abs(x) <= GREATEST_EXTENT for x in (first, last)) else "int64"
+
+
+def _counts(threads: Any) -> tuple[int, ...]:
+    given = several(threads)
+    sizes = tuple(dim(t) if hasattr(t, "__index__") and not isinstance(t, bool) else None for t in given)
+    if not (1 <= len(sizes) <= 3 and all(isinstance(t, int) and t > 0 for t in sizes)):
+        raise KernelError(f"threads is one to three positive numbers, not {threads!r}")
+    return sizes  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -110,6 +137,11 @@ class LoopSpec:
 
     def open(self, b: Builder, names: Any = None) -> AbstractContextManager[Any]:
         """The context in which the body is built; its value is the index (a list for several)."""
+        count = len(self.extents) if self.tiles is None else len(self.tiles.domain)
+        if is_tuple(names) and len(names) != count:
+            raise KernelError(
+                f"the loop has {_many(count, 'index', 'indices')}, {len(names)} names are given"
+            )
         if self.kind == "parallel":
             return self._parallel(b, names)
         if self.tiles is not None:
@@ -117,10 +149,13 @@ class LoopSpec:
         return self._nest(b, names, 0, [])
 
     @contextmanager
-    def _parallel(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _parallel(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         b.no_parallel("T.Parallel")
         span = b.span()
-        vars = tuple(b.var(n) for n in _named(names, len(self.extents), "i"))
+        vars = tuple(
+            b.var(n, _index_type(0, e, 1))
+            for n, e in zip(_named(names, len(self.extents), "i"), self.extents, strict=True)
+        )
         with b.scope(PARALLEL) as body:
             yield _one_or_all(vars, names)
         b.body.append(
@@ -128,12 +163,13 @@ class LoopSpec:
         )
 
     @contextmanager
-    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Iterator[Any]:
+    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Generator[Any, None, None]:
         span = b.span()
         if self.kind in ("pipelined",):
             b.no_parallel("T.Pipelined")
         implicit = names is None and b.launch is None and self.kind == "pipelined"
-        var = None if implicit else b.var(_named(names, len(self.extents), "i")[depth])
+        type = _index_type(self.start, self.extents[depth], self.step)
+        var = None if implicit else b.var(_named(names, len(self.extents), "i")[depth], type)
         if var is not None:
             found.append(var)
         with b.scope(DEVICE) as body:
@@ -160,7 +196,7 @@ class LoopSpec:
         )
 
     @contextmanager
-    def _persistent(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _persistent(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         tiles = self.tiles
         if tiles is None:
             raise KernelError("not a persistent loop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import wraps
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ from ..program import Break, Continue, If, While
 from ..span import Span
 from .names import Names
 from .scopes import BRANCH, DEVICE, PARALLEL, STATIC, Scope, Targets
+from .several import several
 from .tiles import NoValue, Tile, View
 
 
@@ -39,8 +40,21 @@ class Flow(Names):
             self.scopes.pop()
             self.dynamic = False
 
+    def listed(self, k: int, iterable: Any) -> Any:
+        """What a comprehension iterates over: values of Python, as its result is a container of Python."""
+        from .control import LoopSpec
+
+        if isinstance(iterable, LoopSpec):
+            raise KernelError(
+                "a loop of the device stands in a comprehension",
+                self.span(k),
+                why="a comprehension makes a Python container while the kernel is built",
+                help="use range(...) for values of Python, or write the loop as a statement",
+            )
+        return iterable
+
     @contextmanager
-    def opened(self, span: Span | None, manager: Any, names: Targets) -> Iterator[Any]:
+    def opened(self, span: Span | None, manager: Any, names: Targets) -> Generator[Any, None, None]:
         """Open a loop or launch; only its head, not its body, is placed at ``span``."""
         with ExitStack() as stack:
             with self.at(span):
@@ -124,7 +138,9 @@ class Flow(Names):
             self.emit(If(condition, then, tuple(self.scopes.pop().body), span=span))
 
     @contextmanager
-    def with_(self, k: int, manager: AbstractContextManager[Any], names: Targets = None) -> Iterator[Any]:
+    def with_(
+        self, k: int, manager: AbstractContextManager[Any], names: Targets = None
+    ) -> Generator[Any, None, None]:
         """``with`` around tile constructs, and around any other context manager of Python."""
         from .control import LaunchSpec, LoopSpec
 
@@ -148,7 +164,7 @@ class Flow(Names):
             return value
         if value is None:
             return None
-        tiles = value if isinstance(value, (tuple, list)) else (value,)
+        tiles = several(value)
         if len(self.scopes) > 1 or not all(isinstance(t, Tile) and t.buffer in self.outputs for t in tiles):
             raise KernelError(
                 "a kernel returns tensors made by T.empty, at its end",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import settings
-from ..backend import Artifact, Backend, LaunchSpec
-from ..errors import ArgumentError, Unsupported
+from ..backend import Artifact, Backend, Disassembles, LaunchSpec
+from ..errors import ArgumentError, KernelError, Unsupported, did_you_mean
 from ..graph import Graph
 from ..hardware import Target, TargetInfo
 from ..inference.plan import TilePlan
@@ -35,14 +35,18 @@ class Kernel:
         self._last: TargetKernel | None = None
 
     @folded
-    def __call__(self, *arguments: Any, stream: int | None = None) -> Any:
+    def __call__(self, /, *arguments: Any, stream: int | None = None, **named: Any) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
+
+        Arguments are given in order, or by the names of the kernel's parameters.
 
         Raises:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
-        views = [view(a) if is_tensor(a) else None for a in arguments]
+        if named:
+            arguments = self._ordered(arguments, named)
+        views = [view(a, f"argument {n}") if is_tensor(a) else None for n, a in enumerate(arguments)]
         where = next((v.device for v in views if v is not None), None)
         kernel = self.on(where)
         launch = kernel.entry.source.launch
@@ -52,6 +56,31 @@ class Kernel:
             kernel.loaded(where.index if where else 0)(bound.values, bound.grids, stream)
         outputs = tuple(finish(values[n]) for n in launch.outputs)
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
+
+    def _ordered(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters."""
+        program = self.program
+        names = [p.name for n, p in enumerate(program.params) if n not in program.outputs]
+        given = dict(zip(names, arguments, strict=False))
+        for name in named:
+            if name not in names:
+                raise ArgumentError(f"{self.name} has no argument {name!r}", help=did_you_mean(name, names))
+            if name in given:
+                raise ArgumentError(f"the argument {name} of {self.name} is given twice")
+        given |= named
+        if missing := [n for n in names if n not in given]:
+            raise ArgumentError(f"the argument {missing[0]} of {self.name} is missing")
+        return (*(given[n] for n in names), *arguments[len(names) :])
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise KernelError(
+            f"the kernel {self.name} cannot be pickled",
+            why="it is made from Python source, and holds code that is loaded into this process",
+            help="call the function that makes it in the other process; compiled code is found in the cache",
+        )
 
     def on(self, where: TensorDevice | None = None) -> TargetKernel:
         """The kernel for the target of a call with tensors that live ``where``.
@@ -145,12 +174,9 @@ class Kernel:
     @property
     def ir(self) -> str:
         """The lowered program from which the source is printed. Raises ``Unsupported`` if the backend has none."""
-        from .pipeline import legalized
+        from .pipeline import legalized, lowered_text
 
-        show = getattr(self.backend.codegen(self.info), "ir", None)
-        if show is None:
-            raise Unsupported(f"{self.backend.name} prints its source from the plan: it has no other ir")
-        return show(legalized(self.plan, self.backend))
+        return lowered_text(legalized(self.plan, self.backend), self.backend)
 
     @property
     def source(self) -> str:
@@ -189,10 +215,10 @@ class Kernel:
 
     def disassemble(self) -> str:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
-        show = getattr(self.backend.compiler(self.info), "disassemble", None)
-        if show is None:
+        compiler: object = self.backend.compiler(self.info)
+        if not isinstance(compiler, Disassembles):
             raise Unsupported(f"{self.backend.name} cannot disassemble")
-        return show(self.artifact)
+        return compiler.disassemble(self.artifact)
 
     def __repr__(self) -> str:
         return (

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from .. import settings
 from ..backend import Backend, LoadedKernel
 from ..errors import NoDevice
 from ..hardware import Target, TargetInfo
@@ -78,7 +79,8 @@ class TargetKernel:
 
     def _find_or_make(self) -> Entry:
         cache, key = Cache(), self.key
-        found = cache.get(key) if key else None
+        dumping = bool(settings.current().dumped)  # a kernel from the cache has no stages to show
+        found = cache.get(key) if key and not dumping else None
         if found is not None:
             return found
         from .pipeline import compile_program

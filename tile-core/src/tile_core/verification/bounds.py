@@ -8,7 +8,8 @@ from enum import Enum
 
 from ..errors import KernelError
 from ..expr import Binary, Buffer, Const, Expr, Load, Select, Space, Var, children, const, expr, text
-from ..graph.boxes import Linear, linear
+from ..expr.affine import Linear
+from ..graph.boxes import steady
 from ..program import (
     Assume,
     Atomic,
@@ -120,8 +121,9 @@ def _facts(condition: Expr, holds: bool) -> Iterator[Linear]:
             upward = (op in ("<", "<=")) == holds  # a < b, or not a >= b
             small, large = (condition.a, condition.b) if upward else (condition.b, condition.a)
             strict = (op in ("<", ">")) == holds
-            if (form := linear(small - large + (1 if strict else 0))) is not None:
-                yield form
+            less, more = steady(small), steady(large)
+            if less is not None and more is not None:
+                yield less.plus(more, -1).plus(Linear(1 if strict else 0))
         case _:
             return
 

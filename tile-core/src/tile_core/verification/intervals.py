@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..dtypes import DType
 from ..expr import Binary, Cast, Const, Expr, Select, Unary, Var
-from ..graph.boxes import Linear, linear
+from ..expr.affine import Linear
+from ..graph.boxes import steady
 
 Bound = int | None  # None: no bound is known
 
@@ -31,7 +33,21 @@ class Known:
 
 
 def interval(x: Expr, known: Known) -> Interval:
-    """Bounds of ``x`` as numbers."""
+    """Bounds of ``x`` as numbers. What may leave the range of its type wraps, and can then be anything in it."""
+    found = _unwrapped(x, known)
+    if not x.dtype.is_integer:
+        return found
+    if None in (found.low, found.high):
+        return found if x.dtype.bits >= 32 else _all_of(x.dtype)
+    return found if found.low in x.dtype.integers and found.high in x.dtype.integers else _all_of(x.dtype)
+
+
+def _all_of(type: DType) -> Interval:
+    return Interval(type.integers[0], type.integers[-1])
+
+
+def _unwrapped(x: Expr, known: Known) -> Interval:
+    """Bounds as if integers had no width."""
     match x:
         case Const():
             return Interval(int(x.value), int(x.value))
@@ -84,12 +100,14 @@ def _binary(op: str, a: Interval, b: Interval) -> Interval:
 
 
 def _product(a: Interval, b: Interval) -> Interval:
-    if None not in (a.low, a.high, b.low, b.high):
-        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]  # type: ignore[operator]
-        return Interval(min(corners), max(corners))
-    if a.low is not None and b.low is not None and a.low >= 0 and b.low >= 0:
-        return Interval(a.low * b.low, None)
-    return Interval()
+    match a, b:
+        case Interval(int(x), int(y)), Interval(int(z), int(w)):
+            corners = (x * z, x * w, y * z, y * w)
+            return Interval(min(corners), max(corners))
+        case Interval(int(x)), Interval(int(z)) if x >= 0 and z >= 0:
+            return Interval(x * z, None)
+        case _:
+            return Interval()
 
 
 def _neg(a: Bound) -> Bound:
@@ -117,9 +135,10 @@ def never_above(x: Expr, limit: Expr, known: Known) -> bool:
     high, low = interval(x, known).high, interval(limit, known).low
     if high is not None and low is not None and high <= low:
         return True
-    goal = linear(x - limit)
-    if goal is None:
+    first, last = steady(x), steady(limit)
+    if first is None or last is None:
         return False
+    goal = first.plus(last, -1)
     if any(_gap(goal, fact) for fact in known.facts):
         return True
     for _ in range(len(known.ranges)):
@@ -140,11 +159,8 @@ def _pushed(goal: Linear, known: Known) -> Linear | None:
     for term, factor in goal.terms.items():
         if isinstance(term, Var) and term in known.ranges:
             first, last = known.ranges[term]
-            end = linear(last if factor > 0 else first)
+            end = steady(last if factor > 0 else first)
             if end is None:
                 continue
-            terms = {t: f for t, f in goal.terms.items() if t != term}
-            for t, f in end.terms.items():
-                terms[t] = terms.get(t, 0) + f * factor
-            return Linear({t: f for t, f in terms.items() if f}, goal.constant + end.constant * factor)
+            return goal.plus(Linear(0, {term: 1}), -factor).plus(end, factor)
     return None
