@@ -149,7 +149,9 @@ class Printer:
         if s.step < 0:
             stop = f"{start} - {count} * {-s.step}"
         step = f"++{v}" if s.step == 1 else f"{v} += {s.step}"
-        yield from self.nested(f"for ({type} {v} = {start}; {v} {'<' if s.step > 0 else '>'} {stop}; {step})", s.body)
+        yield from self.nested(
+            f"for ({type} {v} = {start}; {v} {'<' if s.step > 0 else '>'} {stop}; {step})", s.body
+        )
 
     def atomic(self, s: Atomic) -> str:
         where = f"&{self.element(s.buffer, s.indices)}"
@@ -168,7 +170,13 @@ class Printer:
     def address(self, b: Buffer, indices: Sequence[Expr]) -> str:
         """The element's number. Addresses in global memory are 64 bits wide, whatever the indices are."""
         if b.space is not Space.GLOBAL:
-            return " + ".join(self._scaled(i, step, False) for i, step in zip(indices, b.row_major_strides(), strict=True)) or "0"
+            return (
+                " + ".join(
+                    self._scaled(i, step, False)
+                    for i, step in zip(indices, b.row_major_strides(), strict=True)
+                )
+                or "0"
+            )
         parts = [self._scaled(i, step, True) for i, step in zip(indices, b.row_major_strides(), strict=True)]
         return " + ".join(parts) or "0"
 
@@ -260,7 +268,11 @@ class Printer:
 
     def unary(self, x: Unary) -> str:
         if x.op == "not":
-            return f"!{self.text(x.value, 11)}" if isinstance(x.value, (Var, Const, Load)) else f"!({self.text(x.value)})"
+            return (
+                f"!{self.text(x.value, 11)}"
+                if isinstance(x.value, (Var, Const, Load))
+                else f"!({self.text(x.value)})"
+            )
         inner = f"{x.op}({self.widened(x.value)})"
         if x.value.dtype.is_integer and x.value.dtype.bits < 32:
             return f"({self.type(x.value.dtype)})({inner})"

@@ -6,17 +6,25 @@ from collections.abc import Sequence
 from math import prod
 
 from ...dtypes import INT32, DType
-from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, call, select
-from ...expr.nodes import Const
-from ...program import Alloc, Bind, For, If, Quantify, Reduce, Region, Scan, Stmt, Store
+from ...expr import Buffer, Expr, Load, Var, binary, call, cast, const, select
 from ...layout.layout import Layout
 from ...layout.partition import partitions
+from ...program import Bind, For, Quantify, Reduce, Region, Scan, Stmt, Store
 from .context import Context, linear_index
-from .elementwise import Loop, element_index, lower_loop, read, write
+from .elementwise import Loop, element_index, lower_loop, write
 from .nest import iterations
 
 START: dict[str, float] = {"sum": 0, "abssum": 0, "bitor": 0, "bitxor": 0, "bitand": -1, "any": 0, "all": 1}
-OPERATOR = {"sum": "+", "abssum": "+", "max": "max", "min": "min", "absmax": "max", "bitand": "&", "bitor": "|", "bitxor": "^"}
+OPERATOR = {
+    "sum": "+",
+    "abssum": "+",
+    "max": "max",
+    "min": "min",
+    "absmax": "max",
+    "bitand": "&",
+    "bitor": "|",
+    "bitxor": "^",
+}
 
 
 def lower_reduce(context: Context, name: str, s: Reduce) -> tuple[Stmt, ...]:
@@ -38,7 +46,9 @@ def _numbers(r: Region) -> tuple[int, ...]:
     return tuple(n for n in r.shape if isinstance(n, int))
 
 
-def _into_scratch(context: Context, name: str, r: Region, shape: Sequence[int]) -> tuple[tuple[Stmt, ...], Buffer]:
+def _into_scratch(
+    context: Context, name: str, r: Region, shape: Sequence[int]
+) -> tuple[tuple[Stmt, ...], Buffer]:
     flat = context.scratch(f"{name}_source", prod(shape), r.dtype)
     vars = tuple(context.var("i", n) for n in shape)
     body = (Store(flat, (linear_index(vars, shape),), Load(r.buffer, element_index(r, vars), span=r.span)),)
@@ -67,7 +77,9 @@ def _fold(
     old = Load(acc, (const(0),))
     at = context.simple(linear_index(mine.index[: len(lines)], lines)) if lines else const(0)
     start = const(START[s.kind], work) if s.kind in START else None
-    step: tuple[Stmt, ...] = (Store(acc, (const(0),), combined(s.kind, old, value, s.propagate_nan), span=s.span),)
+    step: tuple[Stmt, ...] = (
+        Store(acc, (const(0),), combined(s.kind, old, value, s.propagate_nan), span=s.span),
+    )
     first: tuple[Stmt, ...]
     if start is not None:
         first = (Store(acc, (const(0),), start), For(k, const(0), shape[s.axis], step, span=s.span))
@@ -110,7 +122,9 @@ def _hand_on(
     inner = tuple(v for n, v in enumerate(vars) if not (kept and n == s.axis)) if lines else ()
     value: Expr = Load(result, (linear_index(inner, lines) if lines else const(0),))
     if not s.clear:
-        value = combined(s.kind, cast(Load(s.dst.buffer, element_index(s.dst, vars)), work), value, s.propagate_nan)
+        value = combined(
+            s.kind, cast(Load(s.dst.buffer, element_index(s.dst, vars)), work), value, s.propagate_nan
+        )
     loop = Loop(f"{name}.store", vars, shape, write(s.dst, vars, cast(value, s.dst.dtype), s.span), s.span)
     return lower_loop(context, loop)
 
@@ -156,5 +170,3 @@ def lower_quantify(context: Context, name: str, s: Quantify) -> tuple[Stmt, ...]
     start = Store(acc, (const(0),), const(int(s.kind == "all")))
     loop = For(k, const(0), prod(shape), (Store(acc, (const(0),), value, span=s.span),), span=s.span)
     return (*out, start, loop, Bind(s.result, binary("!=", Load(acc, (const(0),)), 0), span=s.span))
-
-

@@ -70,7 +70,14 @@ class Context:
         found = self.registers.get(fragment)
         if found is None:
             count = self.layout(fragment).cosize(Axis.REGISTER)
-            found = Buffer(fragment.name, (count,), fragment.dtype, Space.LOCAL, number=fragment.number, span=fragment.span)
+            found = Buffer(
+                fragment.name,
+                (count,),
+                fragment.dtype,
+                Space.LOCAL,
+                number=fragment.number,
+                span=fragment.span,
+            )
             self.registers[fragment] = found
         return found
 

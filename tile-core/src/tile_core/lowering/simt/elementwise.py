@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, expr, loads, select, substitute
+from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, select, substitute
 from ...expr.affine import linear
 from ...layout.layout import Layout
 from ...layout.partition import partitions
-from ...program import Alloc, Atomic, AtomicTile, Bind, Copy, Fill, For, If, Parallel, Region, Stmt, Store, Transpose, While
-from ...program.visit import bodies, expressions, mapped, statements
+from ...program import (
+    Alloc,
+    Atomic,
+    AtomicTile,
+    Copy,
+    Fill,
+    If,
+    Parallel,
+    Region,
+    Stmt,
+    Store,
+    Transpose,
+)
+from ...program.visit import expressions, mapped, statements
 from ...span import Span
 from .context import Context
 from .nest import Iterations, conjunction, dealt, iterations
@@ -59,7 +71,11 @@ def _partition(context: Context, loop: Loop, extents: tuple[int, ...]) -> Partit
         real = tuple(window[n][1] if n in window else s for n, s in enumerate(layout.shape))
         if real == extents:
             return Partition(layout, window)
-    walked = [b for b, index, _ in accesses(loop.body) if b.space is Space.FRAGMENT and index == loop.vars and b.shape == extents]
+    walked = [
+        b
+        for b, index, _ in accesses(loop.body)
+        if b.space is Space.FRAGMENT and index == loop.vars and b.shape == extents
+    ]
     for b in walked:
         if b.storage in context.plan.layouts and b.source is None:
             own = context.layout(b)
@@ -100,7 +116,11 @@ def _unreachable(
     context: Context, loop: Loop, values: Mapping[Var, Expr], trusted: frozenset[Buffer] | None
 ) -> tuple[dict[Buffer, None], dict[Buffer, None]]:
     """Fragments that the loop reads, and that it writes, elsewhere than in this thread's registers."""
-    moved = {m.buffer.storage for m in context.plan.moves if m.buffer is not None and m.node == loop.name and not m.conversion.free}
+    moved = {
+        m.buffer.storage
+        for m in context.plan.moves
+        if m.buffer is not None and m.node == loop.name and not m.conversion.free
+    }
     read: dict[Buffer, None] = {}
     written: dict[Buffer, None] = {}
     for buffer, index, write in accesses(loop.body):
@@ -108,9 +128,12 @@ def _unreachable(
             continue
         at = tuple(substitute(i, dict(values)) for i in index)
         plain = not any(True for i in at for _ in loads(i))
-        if trusted is not None and buffer.storage not in trusted:
-            (written if write else read)[buffer.storage] = None
-        elif buffer.storage in moved or not plain or not in_registers(context, buffer, at):
+        if (
+            (trusted is not None and buffer.storage not in trusted)
+            or buffer.storage in moved
+            or not plain
+            or not in_registers(context, buffer, at)
+        ):
             (written if write else read)[buffer.storage] = None
     # what is read and written must be in one place
     touched = {b.storage for b, _, _ in accesses(loop.body)}
@@ -212,7 +235,9 @@ def element_index(r: Region, vars: Sequence[Expr]) -> tuple[Expr, ...]:
 def inside(r: Region, vars: Sequence[Expr]) -> list[Expr]:
     """Conditions under which an element of a region is in its buffer; those that always hold are left out."""
     out: list[Expr] = []
-    for at, start, extent, size in zip(element_index(r, vars), r.start, r.extent, r.buffer.shape, strict=True):
+    for at, start, extent, size in zip(
+        element_index(r, vars), r.start, r.extent, r.buffer.shape, strict=True
+    ):
         form = linear(start)
         whole = isinstance(extent, int) and isinstance(size, int) and not form.terms
         if whole and form.constant >= 0 and form.constant + extent <= size:
@@ -242,5 +267,3 @@ def guarded(r: Region, vars: Sequence[Expr], s: Stmt) -> tuple[Stmt, ...]:
 
 def parallel_loop(name: str, s: Parallel) -> Loop:
     return Loop(name, s.vars, s.extents, s.body, s.span)
-
-

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...dtypes import INT32
+from ...errors import Unsupported
 from ...expr import Buffer, Expr, Load, Space, Var, binary, loads, substitute
 from ...inference.plan import TilePlan
 from ...layout.layout import Axis
@@ -43,7 +44,6 @@ from ...program import (
     While,
 )
 from ...program.visit import buffers, mapped, statements
-from ...errors import Unsupported
 from .across import lower_quantify, lower_reduce, lower_scan
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
 from .context import Context, coordinate
@@ -130,7 +130,9 @@ class _Launch:
             case For() | While() | If():
                 yield from self.control(s)
             case Breakpoint():
-                raise Unsupported("breakpoint() works in the interpreter only", s.span, help="set TILE_INTERPRET=1")
+                raise Unsupported(
+                    "breakpoint() works in the interpreter only", s.span, help="set TILE_INTERPRET=1"
+                )
             case _:
                 yield from self.elements(s)
 
@@ -158,7 +160,9 @@ class _Launch:
                 yield UniformFor(**_fields(new), span=s.span)
             case While():
                 if before:
-                    raise Unsupported("a while condition reads a fragment", s.span, help="keep it in a T.alloc_var")
+                    raise Unsupported(
+                        "a while condition reads a fragment", s.span, help="keep it in a T.alloc_var"
+                    )
                 yield UniformWhile(**_fields(mapped(s, change, self.block)), span=s.span)
             case If():
                 yield UniformIf(**_fields(mapped(s, change, self.block)), span=s.span)
@@ -197,8 +201,14 @@ class _Launch:
                 yield from self.atomic(s, change)
             case Print():
                 if any(isinstance(v, Region) for v in s.values):
-                    raise Unsupported("a tile is printed inside a SIMT kernel", s.span, help="print single elements, or interpret")
-                yield self.by_first(replace(s, values=tuple(change(v) for v in s.values if isinstance(v, Expr))))
+                    raise Unsupported(
+                        "a tile is printed inside a SIMT kernel",
+                        s.span,
+                        help="print single elements, or interpret",
+                    )
+                yield self.by_first(
+                    replace(s, values=tuple(change(v) for v in s.values if isinstance(v, Expr)))
+                )
             case Store() | Bind() | Assert() | Assume():
                 yield mapped(s, change)
             case _:
@@ -210,7 +220,7 @@ class _Launch:
             return s
         return If(binary("==", self.context.thread, 0), (s,), span=s.span)
 
-    def atomic(self, s: Atomic, change) -> Iterator[Stmt]:  # noqa: ANN001
+    def atomic(self, s: Atomic, change) -> Iterator[Stmt]:
         where, at = place(self.context, s.buffer, [change(i) for i in s.indices], {})
         value = None if s.value is None else change(s.value)
         new = replace(s, buffer=where, indices=at, value=value)
@@ -224,7 +234,7 @@ class _Launch:
         yield substitute_result(first, s.result, again)
         yield Bind(s.result, Load(seen, (zero,)))
 
-    def fragment_store(self, s: Store, change) -> Iterator[Stmt]:  # noqa: ANN001
+    def fragment_store(self, s: Store, change) -> Iterator[Stmt]:
         """Every holder of the element writes it."""
         layout = self.context.layout(s.buffer)
         mine = iterations(self.context, layout, layout.shape)
@@ -243,7 +253,9 @@ class _Launch:
 def substitute_result(s: If, old: Var, new: Var) -> If:
     atomic, store = s.then
     assert isinstance(atomic, Atomic) and isinstance(store, Store)
-    return replace(s, then=(replace(atomic, result=new), replace(store, value=substitute(store.value, {old: new}))))
+    return replace(
+        s, then=(replace(atomic, result=new), replace(store, value=substitute(store.value, {old: new})))
+    )
 
 
 def _has_tile_op(s: Stmt) -> bool:

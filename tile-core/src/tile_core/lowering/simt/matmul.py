@@ -18,7 +18,11 @@ def lower_gemm(context: Context, name: str, s: Gemm) -> tuple[Stmt, ...]:
     b, at_b = _operand(context, f"{name}.b", s.b, before)
     m, n = (e for e in s.c.shape if isinstance(e, int))
     k_extent = s.a.shape[0 if s.transpose_a else 1]
-    i, j, k = context.var("i", m), context.var("j", n), context.var("k", k_extent if isinstance(k_extent, int) else 1 << 31)
+    i, j, k = (
+        context.var("i", m),
+        context.var("j", n),
+        context.var("k", k_extent if isinstance(k_extent, int) else 1 << 31),
+    )
     where = element_index(s.c, (i, j))
     left = Load(a, at_a((k, i) if s.transpose_a else (i, k)), span=s.a.span)
     right = Load(b, at_b((j, k) if s.transpose_b else (k, j)), span=s.b.span)
@@ -42,7 +46,7 @@ def _over_accumulator(context: Context, loop: Loop, s: Gemm) -> tuple[Stmt, ...]
     return lower_loop(context, loop)
 
 
-def _operand(context: Context, name: str, r: Region, before: list[Stmt]):  # noqa: ANN202
+def _operand(context: Context, name: str, r: Region, before: list[Stmt]):
     """The buffer to read an operand from, and the index of an element of the region in it."""
     if r.buffer.space is not Space.FRAGMENT:
         return r.buffer, lambda at: element_index(r, at)
@@ -56,5 +60,3 @@ def _operand(context: Context, name: str, r: Region, before: list[Stmt]):  # noq
         return (linear_index(at, shape),)
 
     return flat, index
-
-

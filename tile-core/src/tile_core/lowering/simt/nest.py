@@ -107,7 +107,9 @@ def _always(x: Expr) -> bool:
     return getattr(x, "value", None) is True
 
 
-def dealt(context: Context, extents: Sequence[int | Expr], body: Callable[[tuple[Expr, ...]], Sequence[Stmt]]) -> tuple[Stmt, ...]:
+def dealt(
+    context: Context, extents: Sequence[int | Expr], body: Callable[[tuple[Expr, ...]], Sequence[Stmt]]
+) -> tuple[Stmt, ...]:
     """Iterations of a nest without a partition (an extent is symbolic): the threads take them in turn."""
     from ...expr import ceildiv, dim
 

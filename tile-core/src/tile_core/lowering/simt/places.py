@@ -15,7 +15,9 @@ from .context import Context, coordinate, depends_on, linear_index
 Staged = Mapping[Buffer, Buffer]
 
 
-def place(context: Context, buffer: Buffer, index: Sequence[Expr], staged: Staged) -> tuple[Buffer, tuple[Expr, ...]]:
+def place(
+    context: Context, buffer: Buffer, index: Sequence[Expr], staged: Staged
+) -> tuple[Buffer, tuple[Expr, ...]]:
     """The buffer and index that hold ``buffer[index]``. ``staged``: fragments that stand in shared memory for now.
 
     The register of a fragment's element must be known without the thread's number: ``in_registers`` tells.
@@ -60,9 +62,13 @@ def _static(buffer: Buffer) -> tuple[int, ...]:
     return tuple(d for d in buffer.shape if isinstance(d, int))
 
 
-def _flat(context: Context, flat: Buffer, buffer: Buffer, index: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+def _flat(
+    context: Context, flat: Buffer, buffer: Buffer, index: Sequence[Expr]
+) -> tuple[Buffer, tuple[Expr, ...]]:
     if buffer.dtype != flat.dtype:
-        flat = replace(flat, name=buffer.name, shape=(prod(_static(buffer)),), dtype=buffer.dtype, source=flat)
+        flat = replace(
+            flat, name=buffer.name, shape=(prod(_static(buffer)),), dtype=buffer.dtype, source=flat
+        )
     return flat, (context.simple(linear_index(index, _static(buffer))),)
 
 

@@ -16,16 +16,20 @@ from .places import place
 def store_out(context: Context, fragment: Buffer, into: Buffer, span: Span | None) -> tuple[Stmt, ...]:
     """All holders of a fragment write their elements, row-major, to a flat shared tile."""
     layout = context.layout(fragment)
-    return _held(context, fragment, layout, lambda regs, r, at: Store(into, (at,), Load(regs, (r,)), span=span), span)
+    return _held(
+        context, fragment, layout, lambda regs, r, at: Store(into, (at,), Load(regs, (r,)), span=span), span
+    )
 
 
 def load_back(context: Context, fragment: Buffer, source: Buffer, span: Span | None) -> tuple[Stmt, ...]:
     """All holders of a fragment read their elements from a flat shared tile."""
     layout = context.layout(fragment)
-    return _held(context, fragment, layout, lambda regs, r, at: Store(regs, (r,), Load(source, (at,)), span=span), span)
+    return _held(
+        context, fragment, layout, lambda regs, r, at: Store(regs, (r,), Load(source, (at,)), span=span), span
+    )
 
 
-def _held(context: Context, fragment: Buffer, layout: Layout, make, span: Span | None) -> tuple[Stmt, ...]:  # noqa: ANN001
+def _held(context: Context, fragment: Buffer, layout: Layout, make, span: Span | None) -> tuple[Stmt, ...]:
     shape = _static(fragment)
     mine = iterations(context, layout, shape)
     regs = context.register_file(fragment)

@@ -7,7 +7,7 @@ from math import prod
 
 from tile_core.backend import Source
 from tile_core.errors import Unsupported
-from tile_core.expr import Buffer, Space, Var
+from tile_core.expr import Buffer, Expr, Space, Var, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.printer import Printer
@@ -36,17 +36,19 @@ class CudaCodegen:
             Unsupported: a type, function or amount of shared memory that the architecture does not have, with the span.
         """
         program = lower(plan)
-        if held := workspaces(program):
-            raise Unsupported(f"the workspace {held[0].name}: no launcher allocates workspaces on this target yet", held[0].span)
         names: list[str] = []
-        shared: list[int] = []
+        shared: dict[str, int] = {}
         parts = [BASE.strip()]
         for n, launch in enumerate(program.launches):
             entry = _Entry(self.info, program, launch, f"{program.name}_{n}")
             parts.append("\n".join(entry.lines()))
             names.append(entry.name)
-            shared.append(entry.shared)
-        spec = launch_spec(program, names, {"shared": tuple(shared), "cluster": (1, 1, 1)})
+            shared[entry.name] = entry.shared
+        held = tuple(
+            (tuple(text(d) if isinstance(d, Expr) else d for d in b.shape), b.dtype.bytes)
+            for b in workspaces(program)
+        )
+        spec = launch_spec(program, names, {"shared": shared, "workspaces": held})
         return Source("\n\n".join(parts) + "\n", "cuda", ".cu", spec)
 
 
@@ -60,10 +62,15 @@ class _Entry:
 
     def lines(self) -> Iterator[str]:
         arguments = ", ".join(self.argument(p) for p in self.program.params)
-        dims = "".join(f", {self.printer.type(v.dtype)} {self.printer.name(v)}" for v in used_dimensions(self.program))
+        dims = "".join(
+            f", {self.printer.type(v.dtype)} {self.printer.name(v)}" for v in used_dimensions(self.program)
+        )
+        dims += "".join(
+            f", {self.printer.type(b.dtype)}* {self.printer.name(b)}" for b in workspaces(self.program)
+        )
         bound = self.launch.thread_count
         yield f'extern "C" __global__ void __launch_bounds__({bound}) {self.name}({arguments}{dims}) {{'
-        yield "  extern __shared__ alignas(1024) unsigned char arena[];"
+        yield "  alignas(1024) extern __shared__ unsigned char arena[];"
         yield from self.numbers()
         yield from self.tiles()
         yield from self.views()

@@ -30,9 +30,31 @@ TYPES = {
 NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 # Functions of CUDA's mathematics library that NVRTC knows without any header: the name on float, on double.
-MATHEMATICS = (
-    "exp exp2 exp10 log log2 log10 sqrt rsqrt sin cos tan tanh erf floor ceil rint trunc fma pow fmin fmax fabs fmod"
-).split()
+MATHEMATICS = [
+    "exp",
+    "exp2",
+    "exp10",
+    "log",
+    "log2",
+    "log10",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "erf",
+    "floor",
+    "ceil",
+    "rint",
+    "trunc",
+    "fma",
+    "pow",
+    "fmin",
+    "fmax",
+    "fabs",
+    "fmod",
+]
 
 RENAMED = {"rint": "round", "fmin": "min", "fmax": "max", "fabs": "abs", "fmod": "truncmod"}
 
