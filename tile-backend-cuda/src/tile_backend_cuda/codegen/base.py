@@ -96,7 +96,8 @@ template <class T> TILE_DEVICE T tile_power(T a, T b) {
   return out;
 }
 template <class T> TILE_DEVICE T tile_popcount(T a) {
-  return sizeof(T) == 8 ? __popcll((long long)a) : __popc((unsigned int)a & (sizeof(T) == 4 ? ~0u : (1u << 8 * (sizeof(T) % 4)) - 1));
+  constexpr unsigned int mask = sizeof(T) >= 4 ? ~0u : (1u << 8 * (sizeof(T) % 4)) - 1;
+  return sizeof(T) == 8 ? __popcll((long long)a) : __popc((unsigned int)a & mask);
 }
 template <class T> TILE_DEVICE T tile_clz(T a) {
   if (sizeof(T) == 8) return __clzll((long long)a);
@@ -141,14 +142,18 @@ struct tile_op_max {
   TILE_DEVICE float apply(float a, float b) { return fmaxf(a, b); }
   TILE_DEVICE double apply(double a, double b) { return fmax(a, b); }
   TILE_DEVICE half_t apply(half_t a, half_t b) { return float_to_float16(fmaxf(float16_to_float(a), float16_to_float(b))); }
-  TILE_DEVICE bfloat_t apply(bfloat_t a, bfloat_t b) { return float_to_bfloat16(fmaxf(bfloat16_to_float(a), bfloat16_to_float(b))); }
+  TILE_DEVICE bfloat_t apply(bfloat_t a, bfloat_t b) {
+    return float_to_bfloat16(fmaxf(bfloat16_to_float(a), bfloat16_to_float(b)));
+  }
 };
 struct tile_op_min {
   template <class T> TILE_DEVICE T apply(T a, T b) { return b < a ? b : a; }
   TILE_DEVICE float apply(float a, float b) { return fminf(a, b); }
   TILE_DEVICE double apply(double a, double b) { return fmin(a, b); }
   TILE_DEVICE half_t apply(half_t a, half_t b) { return float_to_float16(fminf(float16_to_float(a), float16_to_float(b))); }
-  TILE_DEVICE bfloat_t apply(bfloat_t a, bfloat_t b) { return float_to_bfloat16(fminf(bfloat16_to_float(a), bfloat16_to_float(b))); }
+  TILE_DEVICE bfloat_t apply(bfloat_t a, bfloat_t b) {
+    return float_to_bfloat16(fminf(bfloat16_to_float(a), bfloat16_to_float(b)));
+  }
 };
 struct tile_op_or { template <class T> TILE_DEVICE T apply(T a, T b) { return a | b; } };
 struct tile_op_and { template <class T> TILE_DEVICE T apply(T a, T b) { return a & b; } };

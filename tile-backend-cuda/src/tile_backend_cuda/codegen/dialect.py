@@ -30,31 +30,10 @@ TYPES = {
 NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 # Functions of CUDA's mathematics library that NVRTC knows without any header: the name on float, on double.
-MATHEMATICS = [
-    "exp",
-    "exp2",
-    "exp10",
-    "log",
-    "log2",
-    "log10",
-    "sqrt",
-    "rsqrt",
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "erf",
-    "floor",
-    "ceil",
-    "rint",
-    "trunc",
-    "fma",
-    "pow",
-    "fmin",
-    "fmax",
-    "fabs",
-    "fmod",
-]
+MATHEMATICS = (
+    *("exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf"),
+    *("floor", "ceil", "rint", "trunc", "fma", "pow", "fmin", "fmax", "fabs", "fmod"),
+)
 
 RENAMED = {"rint": "round", "fmin": "min", "fmax": "max", "fabs": "abs", "fmod": "truncmod"}
 
@@ -143,10 +122,12 @@ def _printed(message: str, values: Sequence[tuple[str, DType]]) -> str:
 
 
 RESERVED = (
-    "alignas asm auto bool break case char class const continue default delete do double else enum explicit extern false float for "
-    "friend goto if inline int long main namespace new operator private protected public register return short signed sizeof static "
-    "struct switch template this throw true try typedef typename union unsigned using virtual void volatile while half_t bfloat_t "
-    "arena thread threadIdx blockIdx blockDim gridDim warpSize printf exp log sin cos tan pow sqrt floor ceil round min max abs"
+    "alignas asm auto bool break case char class const continue default delete do double else enum "
+    "explicit extern false float for friend goto if inline int long main namespace new operator "
+    "private protected public register return short signed sizeof static struct switch template this "
+    "throw true try typedef typename union unsigned using virtual void volatile while half_t "
+    "bfloat_t arena thread threadIdx blockIdx blockDim gridDim warpSize printf exp log sin cos tan "
+    "pow sqrt floor ceil round min max abs"
 )
 
 CUDA = Dialect(

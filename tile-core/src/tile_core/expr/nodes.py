@@ -38,7 +38,7 @@ class Expr:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         raise NotImplementedError
 
@@ -164,7 +164,7 @@ class Const(Expr):
     value: int | float | bool
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -181,7 +181,7 @@ class Var(Expr):
     type: DType
     number: int = 0
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -243,7 +243,7 @@ class Cast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -255,7 +255,7 @@ class Bitcast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -268,7 +268,7 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -335,7 +335,7 @@ class Load(Expr):
     buffer: Buffer
     indices: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.buffer.dtype
 

@@ -72,7 +72,7 @@ def _fold(
     index = list(mine.index[: len(lines)])
     index.insert(s.axis, k)
     value = cast(Load(source, (context.simple(linear_index(index, shape)),)), work)
-    if s.kind in ("absmax", "abssum") and not (work.kind == "uint"):
+    if s.kind in ("absmax", "abssum") and work.kind != "uint":
         value = call("abs", value)
     old = Load(acc, (const(0),))
     at = context.simple(linear_index(mine.index[: len(lines)], lines)) if lines else const(0)

@@ -8,7 +8,7 @@ from math import prod
 
 from ...dtypes import INT32, DType
 from ...expr import Buffer, Expr, Space, Var, binary, const, variables
-from ...expr.affine import Interval
+from ...expr.intervals import Interval
 from ...expr.simplify import simplify
 from ...inference.plan import TilePlan
 from ...layout.layout import Axis, Layout
@@ -38,8 +38,11 @@ class Context:
     def var(self, name: str, extent: int) -> Var:
         """A fresh variable that counts up to ``extent``."""
         out = Var(name, INT32, self.unique(name))
-        self.ranges[out] = (0, extent - 1)
+        self.ranges[out] = Interval(0, extent - 1)
         return out
+
+    def range_of(self, v: Var) -> Interval:
+        return self.ranges.get(v, Interval())
 
     def unique(self, name: str) -> int:
         # numbers of the user's names are small; those made here start above them
@@ -50,7 +53,7 @@ class Context:
         """``x`` simplified by the ranges of all variables that count something."""
         found = self.simplified.get(id(x))
         if found is None:
-            found = self.simplified[id(x)] = (x, simplify(x, self.ranges))
+            found = self.simplified[id(x)] = (x, simplify(x, self.range_of))
         return found[1]
 
     def scratch(self, name: str, count: int, dtype: DType) -> Buffer:

@@ -121,26 +121,19 @@ def _unreachable(
         for m in context.plan.moves
         if m.buffer is not None and m.node == loop.name and not m.conversion.free
     }
-    read: dict[Buffer, None] = {}
-    written: dict[Buffer, None] = {}
-    for buffer, index, write in accesses(loop.body):
-        if buffer.space is not Space.FRAGMENT:
-            continue
+
+    def away(buffer: Buffer, index: Sequence[Expr]) -> bool:
+        if buffer.storage in moved or (trusted is not None and buffer.storage not in trusted):
+            return True
         at = tuple(substitute(i, dict(values)) for i in index)
-        plain = not any(True for i in at for _ in loads(i))
-        if (
-            (trusted is not None and buffer.storage not in trusted)
-            or buffer.storage in moved
-            or not plain
-            or not in_registers(context, buffer, at)
-        ):
-            (written if write else read)[buffer.storage] = None
-    # what is read and written must be in one place
-    touched = {b.storage for b, _, _ in accesses(loop.body)}
-    both = {f for f in (*read, *written) if f in touched}
-    for buffer, _, write in accesses(loop.body):
-        if buffer.storage in both:
-            (written if write else read)[buffer.storage] = None
+        return any(True for i in at for _ in loads(i)) or not in_registers(context, buffer, at)
+
+    held = [access for access in accesses(loop.body) if access[0].space is Space.FRAGMENT]
+    # A fragment that is read here and written there must be in one place: one such access sends all of them.
+    staged = {buffer.storage for buffer, index, _ in held if away(buffer, index)}
+    kept = [(buffer.storage, write) for buffer, _, write in held if buffer.storage in staged]
+    read: dict[Buffer, None] = {b: None for b, write in kept if not write}
+    written: dict[Buffer, None] = {b: None for b, write in kept if write}
     return read, written
 
 

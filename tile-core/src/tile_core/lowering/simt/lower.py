@@ -1,17 +1,19 @@
 """A plan for a SIMT target to a thread-level program: what each thread of a block does, element by element.
 
-The result is a tile program again, without tile ops and ``T.Parallel``: fragments have become private arrays, shared tiles flat buffers,
-and barriers are statements. So the interpreter runs it, and a backend prints it.
+The result is a tile program again, without tile ops and ``T.Parallel``: fragments have become private arrays, shared
+tiles flat buffers, and barriers are statements. So the interpreter runs it, and a backend prints it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from ...dtypes import INT32
 from ...errors import Unsupported
 from ...expr import Buffer, Expr, Load, Space, Var, binary, loads, substitute
+from ...expr.intervals import Interval
 from ...inference.plan import TilePlan
 from ...layout.layout import Axis
 from ...program import (
@@ -43,7 +45,7 @@ from ...program import (
     Transpose,
     While,
 )
-from ...program.visit import buffers, mapped, statements
+from ...program.visit import Change, buffers, mapped, statements
 from .across import lower_quantify, lower_reduce, lower_scan
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
 from .context import Context, coordinate
@@ -72,10 +74,10 @@ class _Launch:
         self.threaded = bool(launch.thread_vars)
         thread = Var("thread", INT32, 900)
         self.context = Context(plan, launch, thread)
-        self.context.ranges[thread] = (0, launch.thread_count - 1)
+        self.context.ranges[thread] = Interval(0, launch.thread_count - 1)
         self.context.viewed = frozenset(b.storage for b in buffers(launch.body) if b.source is not None)
         for v, extent in zip(launch.vars, launch.grid, strict=True):
-            self.context.ranges[v] = (0, extent - 1 if isinstance(extent, int) else float("inf"))
+            self.context.ranges[v] = Interval(0, extent - 1 if isinstance(extent, int) else None)
 
     def run(self) -> Launch:
         head = self.own_numbers()
@@ -98,7 +100,7 @@ class _Launch:
         place: int = 1
         for v, extent in zip(self.launch.thread_vars, self.launch.threads, strict=False):
             number = binary("%", binary("//", self.context.thread, place), extent)
-            self.context.ranges[v] = (0, extent - 1)
+            self.context.ranges[v] = Interval(0, extent - 1)
             out.append(Bind(v, self.context.simple(number)))
             place *= extent
         return tuple(out)
@@ -171,9 +173,9 @@ class _Launch:
         if s.var is not None and isinstance(s.extent, int) and s.step == 1:
             start = getattr(s.start, "value", None)
             if isinstance(start, int):
-                self.context.ranges[s.var] = (start, start + max(0, s.extent - 1))
+                self.context.ranges[s.var] = Interval(start, start + max(0, s.extent - 1))
 
-    def reachable(self, s: Stmt) -> tuple[tuple[Stmt, ...], object]:
+    def reachable(self, s: Stmt) -> tuple[tuple[Stmt, ...], Change]:
         """Statements before ``s`` that bring fragments it reads where every thread sees them; and the change of expressions."""
         staged: dict[Buffer, Buffer] = {}
         before: list[Stmt] = []
@@ -184,7 +186,11 @@ class _Launch:
                     size *= d if isinstance(d, int) else 1
                 staged[b.storage] = self.context.scratch(f"{b.storage.name}_seen", size, b.storage.dtype)
                 before += store_out(self.context, b.storage, staged[b.storage], s.span)
-        return tuple(before), lambda x: placed(self.context, x, staged, lambda e: e)
+
+        def change(x: Expr) -> Expr:
+            return placed(self.context, x, staged, lambda e: e)
+
+        return tuple(before), change
 
     # Element statements outside of loops over elements: every thread does them for itself, or the first for all.
 
@@ -220,7 +226,7 @@ class _Launch:
             return s
         return If(binary("==", self.context.thread, 0), (s,), span=s.span)
 
-    def atomic(self, s: Atomic, change) -> Iterator[Stmt]:
+    def atomic(self, s: Atomic, change: Change) -> Iterator[Stmt]:
         where, at = place(self.context, s.buffer, [change(i) for i in s.indices], {})
         value = None if s.value is None else change(s.value)
         new = replace(s, buffer=where, indices=at, value=value)
@@ -234,7 +240,7 @@ class _Launch:
         yield substitute_result(first, s.result, again)
         yield Bind(s.result, Load(seen, (zero,)))
 
-    def fragment_store(self, s: Store, change) -> Iterator[Stmt]:
+    def fragment_store(self, s: Store, change: Change) -> Iterator[Stmt]:
         """Every holder of the element writes it."""
         layout = self.context.layout(s.buffer)
         mine = iterations(self.context, layout, layout.shape)
@@ -270,7 +276,5 @@ def _read_fragments(s: Stmt) -> Iterator[Buffer]:
         yield from (e.buffer for e in loads(x) if e.buffer.space is Space.FRAGMENT)
 
 
-def _fields(s: Stmt) -> dict[str, object]:
-    from dataclasses import fields
-
+def _fields(s: Stmt) -> dict[str, Any]:
     return {f.name: getattr(s, f.name) for f in fields(s) if f.name not in ("span", "uniform")}

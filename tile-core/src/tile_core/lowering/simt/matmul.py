@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from ...expr import Buffer, Expr, Load, Space, binary, cast, const
@@ -46,7 +47,10 @@ def _over_accumulator(context: Context, loop: Loop, s: Gemm) -> tuple[Stmt, ...]
     return lower_loop(context, loop)
 
 
-def _operand(context: Context, name: str, r: Region, before: list[Stmt]):
+Places = Callable[[tuple[Expr, ...]], tuple[Expr, ...]]
+
+
+def _operand(context: Context, name: str, r: Region, before: list[Stmt]) -> tuple[Buffer, Places]:
     """The buffer to read an operand from, and the index of an element of the region in it."""
     if r.buffer.space is not Space.FRAGMENT:
         return r.buffer, lambda at: element_index(r, at)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...expr import Expr, Var, binary, const
+from ...expr.intervals import Interval
 from ...layout.layout import Axis, Iter, Layout, grouped
 from ...layout.partition import partitions
 from ...program import For, If, Stmt
@@ -48,7 +49,7 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
 
 def thread_digit(context: Context, it: Iter) -> Expr:
     """The value of a thread digit: ``thread // stride % extent``."""
-    context.ranges.setdefault(context.thread, (0, context.threads - 1))
+    context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
     return context.simple(binary("%", binary("//", context.thread, it.stride), it.extent))
 
 

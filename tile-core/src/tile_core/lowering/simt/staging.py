@@ -5,37 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...expr import Buffer, Expr, Load
-from ...layout.layout import Axis, Layout
+from ...layout.layout import Axis
 from ...program import Stmt, Store
 from ...span import Span
 from .context import Context, coordinate, linear_index
-from .nest import iterations
+from .nest import Iterations, iterations
 from .places import place
 
 
 def store_out(context: Context, fragment: Buffer, into: Buffer, span: Span | None) -> tuple[Stmt, ...]:
     """All holders of a fragment write their elements, row-major, to a flat shared tile."""
-    layout = context.layout(fragment)
-    return _held(
-        context, fragment, layout, lambda regs, r, at: Store(into, (at,), Load(regs, (r,)), span=span), span
-    )
+    mine, registers, at = _held(context, fragment)
+    return mine.around((Store(into, (at,), registers, span=span),), span)
 
 
 def load_back(context: Context, fragment: Buffer, source: Buffer, span: Span | None) -> tuple[Stmt, ...]:
     """All holders of a fragment read their elements from a flat shared tile."""
-    layout = context.layout(fragment)
-    return _held(
-        context, fragment, layout, lambda regs, r, at: Store(regs, (r,), Load(source, (at,)), span=span), span
-    )
+    mine, registers, at = _held(context, fragment)
+    back = Store(registers.buffer, registers.indices, Load(source, (at,)), span=span)
+    return mine.around((back,), span)
 
 
-def _held(context: Context, fragment: Buffer, layout: Layout, make, span: Span | None) -> tuple[Stmt, ...]:
-    shape = _static(fragment)
+def _held(context: Context, fragment: Buffer) -> tuple[Iterations, Load, Expr]:
+    """This thread's elements of a fragment: the nest over them, the register of one, its row-major place in the tile."""
+    layout, shape = context.layout(fragment), _static(fragment)
     mine = iterations(context, layout, shape)
-    regs = context.register_file(fragment)
-    r = coordinate(layout, mine.index, Axis.REGISTER, context)
+    register = coordinate(layout, mine.index, Axis.REGISTER, context)
     at = context.simple(linear_index(mine.index, shape))
-    return mine.around((make(regs, r, at),), span)
+    return mine, Load(context.register_file(fragment), (register,)), at
 
 
 def _static(buffer: Buffer) -> tuple[int, ...]:
