@@ -260,16 +260,16 @@ def outputs_of(program: TileProgram, out_idx: int | Sequence[int] | None) -> tup
     """Numbers of the parameters that ``out_idx`` names. Raises ``KernelError`` if one is not there or is no tensor."""
     if out_idx is None:
         return program.outputs
+    return tuple(_output(program, n) for n in ([out_idx] if isinstance(out_idx, int) else out_idx))
+
+
+def _output(program: TileProgram, n: object) -> int:
     count = len(program.params)
-    out: list[int] = []
-    given: Sequence[Any] = [out_idx] if isinstance(out_idx, int) else list[Any](out_idx)
-    for n in given:
-        if not isinstance(n, int) or not -count <= n < count or program.params[n].tensor is None:
-            raise KernelError(
-                f"out_idx {n!r} names no tensor parameter of {program.name}, which has {count}", program.span
-            )
-        out.append(n % count)
-    return tuple(out)
+    if not isinstance(n, int) or not -count <= n < count or program.params[n].tensor is None:
+        raise KernelError(
+            f"out_idx {n!r} names no tensor parameter of {program.name}, which has {count}", program.span
+        )
+    return n % count
 
 
 def _facts(name: str, value: Any) -> TensorFacts:
