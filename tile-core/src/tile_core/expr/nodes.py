@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from ..dtypes import BOOL, DType
@@ -37,7 +38,7 @@ class Expr:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         raise NotImplementedError
 
@@ -163,7 +164,7 @@ class Const(Expr):
     value: int | float | bool
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -180,7 +181,7 @@ class Var(Expr):
     type: DType
     number: int = 0
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -192,7 +193,7 @@ class Unary(Expr):
     op: str
     value: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.value.dtype
 
@@ -216,7 +217,7 @@ class Binary(Expr):
     a: Expr
     b: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
 
@@ -230,7 +231,7 @@ class Select(Expr):
     other: Expr
     lazy: bool = True
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.then.dtype
 
@@ -242,7 +243,7 @@ class Cast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -254,7 +255,7 @@ class Bitcast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -267,7 +268,7 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -335,7 +336,7 @@ class Load(Expr):
     buffer: Buffer
     indices: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.buffer.dtype
 
