@@ -117,10 +117,9 @@ class Scope:
         inner, kept = self.wide(x.value), x.type.integers
         if x.type.holds(x.value.dtype):
             return inner
-        fits = [tvm.GE(inner, i64(kept[0]))]
-        if x.type.bits < 64:
-            fits.append(tvm.LE(inner, i64(kept[-1])))
-        return inner if all(map(self.proves, fits)) else None
+        above = self.proves(tvm.GE(inner, i64(kept[0])))
+        below = x.type.bits == 64 or self.proves(tvm.LE(inner, i64(kept[-1])))
+        return inner if above and below else None
 
     def _widened(self, x: Expr) -> Node:
         value, t = self.value(x), x.dtype

@@ -217,7 +217,7 @@ class Kernel:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
         match self.backend.compiler(self.info):
             case Disassembles() as compiler:
-                return compiler.disassemble(self.artifact)
+                return compiler.disassemble(self._now.entry.source, self.artifact)
             case _:
                 raise Unsupported(f"{self.backend.name} cannot disassemble")
 
