@@ -50,7 +50,7 @@ def made(found: Any, given: Sequence[str], target: str | None, module: ModuleTyp
             return compile(found, target=target)
         case Jit():
             example = getattr(module, "EXAMPLE", {}).get(found.function.__name__, {})
-            kernel, _ = found._kernel((), {**example, **values}, target)
+            kernel, _ = found.kernel((), {**example, **values}, target)
             return kernel
         case _:
             raise KernelError(f"{found!r} is no kernel", help="mark it with @T.prim_func or @tile.jit")

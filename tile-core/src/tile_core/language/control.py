@@ -11,6 +11,7 @@ from ..expr import Expr, Var, dim
 from .builder import current
 from .loops import GREATEST_EXTENT, LaunchSpec, LoopSpec, Tiles, counted
 from .scopes import LaunchState
+from .several import several
 
 
 def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractContextManager[Any]:
@@ -35,7 +36,7 @@ def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractCo
 
 
 def _counts(threads: Any) -> tuple[int, ...]:
-    given: tuple[Any, ...] = tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
+    given = several(threads)
     sizes = tuple(dim(t) if hasattr(t, "__index__") and not isinstance(t, bool) else None for t in given)
     if not (1 <= len(sizes) <= 3 and all(isinstance(t, int) and t > 0 for t in sizes)):
         raise KernelError(f"threads is one to three positive numbers, not {threads!r}")

@@ -16,6 +16,7 @@ from ..program.verify import verify
 from ..span import Span
 from .builder import Builder
 from .locate import located
+from .several import several
 from .source import instantiate
 from .tiles import Tile
 from .trace import tensor_buffer
@@ -46,7 +47,7 @@ class EagerBuilder(Builder):
 
     def constants(self, names: str, type: DType) -> Any:
         found = dynamic(names, type)
-        vars = found if isinstance(found, tuple) else (found,)
+        vars = several(found)
         for v in vars:
             self.wanted.setdefault(v.name, self.span())
         values = tuple(self.known.get(v.name, v) for v in vars)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import wraps
 from typing import Any, NoReturn
@@ -14,6 +14,7 @@ from ..span import Span
 from .loops import LaunchSpec, LoopSpec, counted
 from .names import Names
 from .scopes import BRANCH, DEVICE, PARALLEL, STATIC, Scope, Targets
+from .several import several
 from .tiles import NoValue, Tile, View
 
 
@@ -50,7 +51,7 @@ class Flow(Names):
         return iterable
 
     @contextmanager
-    def opened(self, span: Span | None, manager: Any, names: Targets) -> Iterator[Any]:
+    def opened(self, span: Span | None, manager: Any, names: Targets) -> Generator[Any, None, None]:
         """Open a loop or launch; only its head, not its body, is placed at ``span``."""
         with ExitStack() as stack:
             with self.at(span):
@@ -133,7 +134,9 @@ class Flow(Names):
             self.emit(If(condition, then, tuple(self.scopes.pop().body), span=span))
 
     @contextmanager
-    def with_(self, k: int, manager: AbstractContextManager[Any], names: Targets = None) -> Iterator[Any]:
+    def with_(
+        self, k: int, manager: AbstractContextManager[Any], names: Targets = None
+    ) -> Generator[Any, None, None]:
         """``with`` around tile constructs, and around any other context manager of Python."""
         span = self.span(k)
         self.dynamic = False
@@ -155,7 +158,7 @@ class Flow(Names):
             return value
         if value is None:
             return None
-        tiles = value if isinstance(value, (tuple, list)) else (value,)
+        tiles = several(value)
         if len(self.scopes) > 1 or not all(isinstance(t, Tile) and t.buffer in self.outputs for t in tiles):
             raise KernelError(
                 "a kernel returns tensors made by T.empty, at its end",

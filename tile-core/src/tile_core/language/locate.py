@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import linecache
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from types import ModuleType, TracebackType
 from typing import Any
@@ -19,7 +19,7 @@ NAMES = {"tile_core.language": "T"}  # what users call a module
 
 
 @contextmanager
-def located(file: str) -> Iterator[None]:
+def located(file: str) -> Generator[None, None, None]:
     """Give errors raised inside the place in the user's file where they come from."""
     try:
         yield

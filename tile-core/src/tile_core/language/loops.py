@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from ..errors import KernelError
 from ..expr import Const, Expr, Var, ceildiv, dim, expr, minimum
 from ..program import Bind, For, If, Parallel, Stmt
 from .scopes import BRANCH, DEVICE, ONCE, PARALLEL, LaunchState, build_launch, current
+from .several import is_tuple
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -42,8 +43,8 @@ class LaunchSpec:
     threads: tuple[int, ...] | None
 
     @contextmanager
-    def open(self, b: Builder, names: Any = None) -> Iterator[Any]:
-        if isinstance(names, tuple) and len(names) != len(self.grid):
+    def open(self, b: Builder, names: Any = None) -> Generator[Any, None, None]:
+        if is_tuple(names) and len(names) != len(self.grid):
             count = _many(len(self.grid), "dimension", "dimensions")
             raise KernelError(f"the grid has {count}, {len(names)} names are given")
         if b.launch is not None:
@@ -108,7 +109,7 @@ class LoopSpec:
     def open(self, b: Builder, names: Any = None) -> AbstractContextManager[Any]:
         """The context in which the body is built; its value is the index (a list for several)."""
         count = len(self.extents) if self.tiles is None else len(self.tiles.domain)
-        if isinstance(names, tuple) and len(names) != count:
+        if is_tuple(names) and len(names) != count:
             raise KernelError(
                 f"the loop has {_many(count, 'index', 'indices')}, {len(names)} names are given"
             )
@@ -119,7 +120,7 @@ class LoopSpec:
         return self._nest(b, names, 0, [])
 
     @contextmanager
-    def _parallel(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _parallel(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         b.no_parallel("T.Parallel")
         span = b.span()
         vars = tuple(
@@ -131,7 +132,7 @@ class LoopSpec:
         b.body.append(Parallel(vars, tuple(dim(e) for e in self.extents), tuple(body), self.hints, span=span))
 
     @contextmanager
-    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Iterator[Any]:
+    def _nest(self, b: Builder, names: Any, depth: int, found: list[Var]) -> Generator[Any, None, None]:
         span = b.span()
         if self.kind in ("pipelined",):
             b.no_parallel("T.Pipelined")
@@ -164,7 +165,7 @@ class LoopSpec:
         )
 
     @contextmanager
-    def _persistent(self, b: Builder, names: Any) -> Iterator[Any]:
+    def _persistent(self, b: Builder, names: Any) -> Generator[Any, None, None]:
         tiles = self.tiles
         if tiles is None:
             raise KernelError("not a persistent loop")

@@ -334,51 +334,6 @@ def clz(x: Any) -> Expr:
     return call("clz", x)
 
 
-def __exp(x: Any) -> Expr:
-    """exp, an approximation allowed."""
-    return call("__exp", x)
-
-
-def __exp10(x: Any) -> Expr:
-    """exp10, an approximation allowed."""
-    return call("__exp10", x)
-
-
-def __log(x: Any) -> Expr:
-    """log, an approximation allowed."""
-    return call("__log", x)
-
-
-def __log2(x: Any) -> Expr:
-    """log2, an approximation allowed."""
-    return call("__log2", x)
-
-
-def __log10(x: Any) -> Expr:
-    """log10, an approximation allowed."""
-    return call("__log10", x)
-
-
-def __sin(x: Any) -> Expr:
-    """sin, an approximation allowed."""
-    return call("__sin", x)
-
-
-def __cos(x: Any) -> Expr:
-    """cos, an approximation allowed."""
-    return call("__cos", x)
-
-
-def __tan(x: Any) -> Expr:
-    """tan, an approximation allowed."""
-    return call("__tan", x)
-
-
-def fast_rcp(x: Any) -> Expr:
-    """1 / x, an approximation allowed."""
-    return call("__rcp", x)
-
-
 def _rounded(name: str, rounding_mode: str, *values: Any) -> Expr:
     if rounding_mode != "rn":
         raise KernelError(

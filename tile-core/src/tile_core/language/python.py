@@ -55,15 +55,23 @@ def breakpoint_(b: Scopes) -> None:
     b.emit(Breakpoint(span=b.span()))
 
 
-BUILTINS: dict[Any, Callable[..., Any]] = {
-    builtins.min: _folded("min"),
-    builtins.max: _folded("max"),
+def pow_(_: Scopes, x: Any, y: Any) -> Expr:
+    return intrinsic("pow", x, y)
+
+
+OF_ONE: dict[Any, Callable[[Scopes, Any], Expr]] = {
     builtins.abs: lambda _, x: intrinsic("abs", x),
-    builtins.pow: lambda _, x, y: intrinsic("pow", x, y),
     builtins.round: lambda _, x: intrinsic("round", x),
     builtins.int: lambda _, x: cast(x, "int32"),
     builtins.float: lambda _, x: cast(x, "float32"),
     builtins.bool: lambda _, x: truth(x),
+}
+
+BUILTINS: dict[Any, Callable[..., Any]] = {
+    **OF_ONE,
+    builtins.min: _folded("min"),
+    builtins.max: _folded("max"),
+    builtins.pow: pow_,
     builtins.print: print_,
     builtins.breakpoint: breakpoint_,
 }
@@ -114,7 +122,7 @@ def _member(a: Any, values: Iterable[Any]) -> Any:
 
 def compared(op: str, a: Any, b: Any) -> Any:
     if op in ("in", "not in") and isinstance(b, (list, tuple, set, frozenset, range, dict)):
-        items = list(b)
+        items: list[Any] = [*b]
         if symbolic(a) or any(symbolic(v) for v in items):
             found = _member(a, items)
             return found if op == "in" else not found if isinstance(found, bool) else unary("not", found)

@@ -50,7 +50,7 @@ def reduce(
     b.emit(Reduce(reduce_type, src, dst, axis, clear, nan_propagate))
 
 
-def _axis(dim: int, src: Region) -> int:
+def _axis(dim: object, src: Region) -> int:
     rank = len(src.shape)
     if not isinstance(dim, int) or not -rank <= dim < rank:
         raise KernelError(f"{src.buffer.name} {shape_text(src.shape)} has no dimension {dim}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 from ..errors import KernelError
 from ..span import Span
@@ -83,6 +83,19 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
+class Placed(Protocol):
+    """A node that stands somewhere in the source."""
+
+    lineno: int
+    col_offset: int
+    end_lineno: int | None
+    end_col_offset: int | None
+
+
+def is_placed(n: ast.AST) -> TypeGuard[Placed]:
+    return hasattr(n, "lineno")
+
+
 class Rewriter(ast.NodeTransformer):
     """One function's rewriting. ``spans`` collects the places that generated calls name by number."""
 
@@ -94,18 +107,17 @@ class Rewriter(ast.NodeTransformer):
 
     # Building blocks.
 
-    def place(self, n: ast.AST) -> Span:
-        line: int = n.lineno  # type: ignore[attr-defined]
+    def place(self, n: Placed) -> Span:
         return Span(
             self.file,
-            line,
-            n.col_offset + 1,  # type: ignore[attr-defined]
-            n.end_lineno or line,  # type: ignore[attr-defined]
-            (n.end_col_offset or 0) + 1,  # type: ignore[attr-defined]
+            n.lineno,
+            n.col_offset + 1,
+            n.end_lineno or n.lineno,
+            (n.end_col_offset or 0) + 1,
             self.name,
         )
 
-    def number(self, n: ast.AST) -> ast.Constant:
+    def number(self, n: Placed) -> ast.Constant:
         self.spans.append(self.place(n))
         return ast.Constant(len(self.spans) - 1)
 
@@ -141,7 +153,9 @@ class Rewriter(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         what = UNSUPPORTED.get(type(node))
         if what is not None:
-            raise KernelError(f"`{what}` is not possible in a kernel", self.place(node))
+            raise KernelError(
+                f"`{what}` is not possible in a kernel", self.place(node) if is_placed(node) else None
+            )
         return super().generic_visit(node)
 
     # Functions.

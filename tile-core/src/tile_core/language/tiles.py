@@ -13,6 +13,7 @@ from ..expr.affine import difference
 from ..expr.make import binary, unary
 from ..program import Region
 from ..span import Span
+from .several import is_tuple
 
 ARITHMETIC = {
     "add": "+",
@@ -165,7 +166,7 @@ def element_or_region(buffer: Buffer, index: Any, span: Span | None) -> Any:
     Raises:
         KernelError: too many indices, a constant out of range, a slice with a step.
     """
-    items = _full(buffer, index if isinstance(index, tuple) else (index,), span)
+    items = _full(buffer, index if is_tuple(index) else (index,), span)
     if not any(isinstance(i, slice) for i in items):
         indices = tuple(
             _index(i, d, buffer, n, span) for n, (i, d) in enumerate(zip(items, buffer.shape, strict=True))
@@ -220,7 +221,7 @@ def _index(i: Any, size: int | Expr, buffer: Buffer, dimension: int, span: Span 
 
 
 def _slice(
-    s: slice, size: int | Expr, buffer: Buffer, dimension: int, span: Span | None
+    s: Any, size: int | Expr, buffer: Buffer, dimension: int, span: Span | None
 ) -> tuple[Expr, int | Expr]:
     if s.step not in (None, 1):
         raise KernelError(

@@ -5,7 +5,7 @@ Takes expressions, gives TVM expressions: ``value`` in the type of the expressio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -80,7 +80,7 @@ class Scope:
         return var
 
     @contextmanager
-    def assuming(self, condition: Node) -> Iterator[None]:
+    def assuming(self, condition: Node) -> Generator[None, None, None]:
         """Within the block, ``condition`` helps proofs."""
         with self.analyzer.constraint_scope(condition):
             yield

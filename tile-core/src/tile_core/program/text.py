@@ -146,7 +146,7 @@ def region(r: Region) -> str:
         same(a, 0) and same(e, d) for a, e, d in zip(r.start, r.extent, r.buffer.shape, strict=True)
     ) and not any(r.point):
         return r.buffer.name
-    parts = []
+    parts: list[str] = []
     for a, e, p in zip(r.start, r.extent, r.point, strict=True):
         low = expr_text(a)
         parts.append(low if p else f"{low}:{expr_text(a + e)}" if _plain(a) else f"{low} +: {expr_text(e)}")

@@ -26,7 +26,7 @@ def _scoped(body: tuple[Stmt, ...], scope: set[Var]) -> None:
     """Every variable that is used is defined by an enclosing statement, or before in an enclosing body."""
     known = set(scope)
     for s in body:
-        own = set() if isinstance(s, Bind) else set(defined(s))
+        own = set[Var]() if isinstance(s, (Bind,)) else set(defined(s))
         for x in expressions(s):
             for v in variables(x):
                 if v not in known:

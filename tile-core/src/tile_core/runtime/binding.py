@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -54,13 +54,22 @@ ALLOWED = (
     ast.NotEq,
 )
 
-FUNCTIONS = {
+
+def _truncdiv(a: float, b: float) -> int:
+    return int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _truncmod(a: float, b: float) -> float:
+    return abs(a) % abs(b) * (1 if a >= 0 else -1)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "int32": int,
     "int64": int,
-    "truncdiv": lambda a, b: int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1),
-    "truncmod": lambda a, b: abs(a) % abs(b) * (1 if a >= 0 else -1),
+    "truncdiv": _truncdiv,
+    "truncmod": _truncmod,
 }
 
 

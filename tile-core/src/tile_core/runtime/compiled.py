@@ -215,11 +215,10 @@ class Kernel:
 
     def disassemble(self) -> str:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
-        match self.backend.compiler(self.info):
-            case Disassembles() as compiler:
-                return compiler.disassemble(self._now.entry.source, self.artifact)
-            case _:
-                raise Unsupported(f"{self.backend.name} cannot disassemble")
+        compiler: object = self.backend.compiler(self.info)
+        if not isinstance(compiler, Disassembles):
+            raise Unsupported(f"{self.backend.name} cannot disassemble")
+        return compiler.disassemble(self._now.entry.source, self.artifact)
 
     def __repr__(self) -> str:
         return (

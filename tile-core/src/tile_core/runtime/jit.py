@@ -14,6 +14,7 @@ from ..dtypes import dtype
 from ..errors import ArgumentError, KernelError, did_you_mean
 from ..hardware import Target
 from ..language.eager import TensorFacts, build_eager
+from ..language.several import is_tuple
 from ..language.source import parsed
 from ..language.trace import PrimFunc, build
 from ..program import TileProgram
@@ -117,18 +118,19 @@ class Jit:
     @folded
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """A factory: the kernel for these values. An eager kernel: run it, and give its outputs."""
-        kernel, tensors = self._kernel(arguments, keywords)
+        kernel, tensors = self.kernel(arguments, keywords)
         return kernel(*tensors) if self.is_eager else kernel
 
     @folded
     def compile(self, *arguments: Any, target: str | Target | None = None, **keywords: Any) -> Kernel:
         """The kernel for these arguments, compiled now; no device is needed. Eager kernels take tensors or ``tile.spec``."""
-        kernel, _ = self._kernel(arguments, keywords, target)
+        kernel, _ = self.kernel(arguments, keywords, target)
         return kernel.compiled()
 
-    def _kernel(
+    def kernel(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], target: str | Target | None = None
     ) -> tuple[Kernel, list[Any]]:
+        """The kernel for these arguments, not compiled yet, and the tensors among them."""
         if self.is_eager:
             return self._eager(arguments, keywords, target or self.target)
         return self._made(arguments, keywords, target or self.target), []
@@ -260,7 +262,8 @@ def outputs_of(program: TileProgram, out_idx: int | Sequence[int] | None) -> tup
         return program.outputs
     count = len(program.params)
     out: list[int] = []
-    for n in [out_idx] if isinstance(out_idx, int) else out_idx:
+    given: Sequence[Any] = [out_idx] if isinstance(out_idx, int) else list[Any](out_idx)
+    for n in given:
         if not isinstance(n, int) or not -count <= n < count or program.params[n].tensor is None:
             raise KernelError(
                 f"out_idx {n!r} names no tensor parameter of {program.name}, which has {count}", program.span
@@ -287,7 +290,7 @@ def _key(value: Any) -> Any:
 
 def _mutable(value: Any) -> bool:
     """Whether a value is, or holds, an object that may change and still be equal to itself."""
-    if isinstance(value, tuple):
+    if is_tuple(value):
         return any(_mutable(v) for v in value)
     return (
         type(value).__hash__ is object.__hash__

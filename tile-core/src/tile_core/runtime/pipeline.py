@@ -52,11 +52,10 @@ def legalized(plan: TilePlan, backend: Backend) -> TilePlan:
 
 def lowered_text(plan: TilePlan, backend: Backend) -> str:
     """The lowered program of a legalized plan. Raises ``Unsupported`` if the backend has none."""
-    match backend.codegen(plan.info):
-        case ShowsIr() as codegen:
-            return codegen.ir(plan)
-        case _:
-            raise Unsupported(f"{backend.name} prints its source from the plan: it has no other ir")
+    codegen: object = backend.codegen(plan.info)
+    if not isinstance(codegen, ShowsIr):
+        raise Unsupported(f"{backend.name} prints its source from the plan: it has no other ir")
+    return codegen.ir(plan)
 
 
 def compile_program(

@@ -100,12 +100,14 @@ def _binary(op: str, a: Interval, b: Interval) -> Interval:
 
 
 def _product(a: Interval, b: Interval) -> Interval:
-    if None not in (a.low, a.high, b.low, b.high):
-        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]  # type: ignore[operator]
-        return Interval(min(corners), max(corners))
-    if a.low is not None and b.low is not None and a.low >= 0 and b.low >= 0:
-        return Interval(a.low * b.low, None)
-    return Interval()
+    match a, b:
+        case Interval(int(x), int(y)), Interval(int(z), int(w)):
+            corners = (x * z, x * w, y * z, y * w)
+            return Interval(min(corners), max(corners))
+        case Interval(int(x)), Interval(int(z)) if x >= 0 and z >= 0:
+            return Interval(x * z, None)
+        case _:
+            return Interval()
 
 
 def _neg(a: Bound) -> Bound:
