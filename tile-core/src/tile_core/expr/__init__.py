@@ -36,7 +36,7 @@ from .nodes import (
     row_major,
 )
 from .text import element_text, index_text, shape_text, text
-from .walk import children, loads, rebuilt, substitute, variables, walk
+from .walk import children, loads, reads, rebuilt, substitute, variables, walk
 
 __all__ = [
     "Binary",
@@ -65,6 +65,7 @@ __all__ = [
     "loads",
     "maximum",
     "minimum",
+    "reads",
     "rebuilt",
     "row_major",
     "select",

@@ -24,6 +24,8 @@ from ..expr import (
     Select,
     Unary,
     Var,
+    loads,
+    reads,
     walk,
 )
 from ..span import Span
@@ -165,7 +167,7 @@ class Scope:
     def is_comparison(x: Expr) -> bool:
         """Whether ``x`` is one comparison of integers that no memory takes part in."""
         compared = isinstance(x, Binary) and x.op in arithmetic.COMPARE and x.a.dtype.kind == "int"
-        return compared and not any(isinstance(e, Load) for e in walk(x))
+        return compared and not reads(x)
 
     def condition(self, x: Expr) -> Node | None:
         """What ``x`` says about indices, for proofs: its comparisons, joined by ``and``. None: nothing."""
@@ -272,9 +274,7 @@ class Scope:
     def _select(self, x: Select) -> Node:
         """Both sides are evaluated if all their loads are certainly inside; else only the chosen one is."""
         condition = self.value(x.condition)
-        if not x.lazy or all(
-            self._certain(e) for side in (x.then, x.other) for e in walk(side) if isinstance(e, Load)
-        ):
+        if not x.lazy or all(self._certain(e) for side in (x.then, x.other) for e in loads(side)):
             return tvm.Select(condition, self.value(x.then), self.value(x.other))
         fact = self.condition(x.condition)
         if fact is None:
