@@ -45,7 +45,9 @@ def test_cut(x: Layout, data: st.DataObject) -> None:
 def test_product_and_quotient(outer: Layout, atom: Layout) -> None:
     if atom.padded:
         return
-    assume(prod(i.extent for x in (outer, atom) for i in (*x.iters, *x.replicas)) <= 1 << 14)  # every place is listed
+    assume(
+        prod(i.extent for x in (outer, atom) for i in (*x.iters, *x.replicas)) <= 1 << 14
+    )  # every place is listed
     x = alg.product(outer, atom)
     assert x is not None
     size = {a: atom.cosize(a) for a in Axis}

@@ -118,17 +118,9 @@ class Compiler(Protocol):
 
 @runtime_checkable
 class Disassembles(Protocol):
-    """A compiler that can show the machine code of its artifacts as text."""
+    """A compiler that can show the machine code of an artifact as text."""
 
-    def disassemble(self, artifact: Artifact) -> str: ...
-
-
-class TensorArg(Protocol):
-    """A tensor that was passed to a kernel, as ``runtime.arguments`` sees it."""
-
-    pointer: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    def disassemble(self, source: Source, artifact: Artifact) -> str: ...
 
 
 class LoadedKernel(Protocol):

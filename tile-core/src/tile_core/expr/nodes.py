@@ -5,16 +5,14 @@ Operands of one node always have the same type: the constructors in ``make`` ins
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from ..dtypes import BOOL, DType
 from ..span import Span
-
-Dim = "int | Expr"  # an extent: a number, or an expression over symbolic dimensions
 
 
 class Space(str, Enum):
@@ -273,6 +271,20 @@ class Call(Expr):
         return self.type
 
 
+@overload
+def row_major(shape: Sequence[int]) -> tuple[int, ...]: ...
+@overload
+def row_major(shape: Sequence[int | Expr]) -> tuple[int | Expr, ...]: ...
+def row_major(shape: Sequence[int | Expr]) -> tuple[int | Expr, ...]:
+    """Strides in elements of a contiguous array whose last dimension changes fastest."""
+    out: list[int | Expr] = []
+    step: int | Expr = 1
+    for extent in reversed(shape):
+        out.append(step)
+        step = extent * step if isinstance(extent, Expr) else step * extent
+    return tuple(reversed(out))
+
+
 @dataclass(frozen=True)
 class Buffer:
     """A tile or a tensor. Dimensions are ints where known, else expressions over symbolic dimensions.
@@ -319,14 +331,7 @@ class Buffer:
 
     def row_major_strides(self) -> tuple[int | Expr, ...]:
         """``strides``, or the strides of the contiguous row-major order."""
-        if self.strides is not None:
-            return self.strides
-        out: list[int | Expr] = []
-        step: int | Expr = 1
-        for extent in reversed(self.shape):
-            out.append(step)
-            step = extent * step if isinstance(extent, Expr) else step * extent
-        return tuple(reversed(out))
+        return row_major(self.shape) if self.strides is None else self.strides
 
 
 @dataclass(frozen=True)
@@ -339,6 +344,3 @@ class Load(Expr):
     @cached_property
     def dtype(self) -> DType:
         return self.buffer.dtype
-
-
-Rewrite = Callable[[Expr], Expr]

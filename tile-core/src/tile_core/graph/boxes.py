@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..expr import Buffer, Expr, Load, Var, variables, walk
+from ..expr import Buffer, Expr, Var, reads, variables
 from ..expr.affine import Linear, linear
 from ..program import Region
 
 
 def steady(x: Expr) -> Linear | None:
     """``x`` as a sum; None if it reads memory, since the value may change between two looks at it."""
-    return None if any(isinstance(e, Load) for e in walk(x)) else linear(x)
+    return None if reads(x) else linear(x)
 
 
 def _depends(form: Linear, vars: frozenset[Var]) -> bool:

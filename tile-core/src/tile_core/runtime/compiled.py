@@ -218,7 +218,7 @@ class Kernel:
         compiler = self.backend.compiler(self.info)
         if not isinstance(compiler, Disassembles):
             raise Unsupported(f"{self.backend.name} cannot disassemble")
-        return compiler.disassemble(self.artifact)
+        return compiler.disassemble(self._now.entry.source, self.artifact)
 
     def __repr__(self) -> str:
         return (

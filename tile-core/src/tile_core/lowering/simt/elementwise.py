@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, select, substitute
+from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, reads, select, substitute
 from ...expr.affine import linear
 from ...layout.layout import Layout
 from ...layout.partition import partitions
@@ -126,7 +126,7 @@ def _unreachable(
         if buffer.storage in moved or (trusted is not None and buffer.storage not in trusted):
             return True
         at = tuple(substitute(i, dict(values)) for i in index)
-        return any(True for i in at for _ in loads(i)) or not in_registers(context, buffer, at)
+        return any(reads(i) for i in at) or not in_registers(context, buffer, at)
 
     held = [access for access in accesses(loop.body) if access[0].space is Space.FRAGMENT]
     # A fragment that is read here and written there must be in one place: one such access sends all of them.
@@ -173,7 +173,7 @@ class _Body:
         return tuple(t for s in body for t in self.statement(s))
 
     def value(self, x: Expr) -> Expr:
-        return placed(self.context, substitute(x, dict(self.values)), self.staged, lambda e: e)
+        return placed(self.context, substitute(x, dict(self.values)), self.staged)
 
     def statement(self, s: Stmt) -> Iterator[Stmt]:
         match s:

@@ -188,7 +188,7 @@ class _Launch:
                 before += store_out(self.context, b.storage, staged[b.storage], s.span)
 
         def change(x: Expr) -> Expr:
-            return placed(self.context, x, staged, lambda e: e)
+            return placed(self.context, x, staged)
 
         return tuple(before), change
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from ...expr import Buffer, Expr, Load, Space, binary, loads, rebuilt
+from ...expr import Buffer, Expr, Load, Space, binary, reads, rebuilt
 from ...layout.f2 import BitMap
 from ...layout.layout import Axis, Layout
 from ...layout.panels import row_major
@@ -120,21 +120,12 @@ def swizzled(at: Expr, swizzle: BitMap) -> Expr:
     return binary("^", out, swizzle.constant)
 
 
-def placed(context: Context, x: Expr, staged: Staged, change: Callable[[Expr], Expr]) -> Expr:
-    """``x`` with every element of a tile read where it is. ``change`` replaces the variables of the loops."""
+def placed(context: Context, x: Expr, staged: Staged) -> Expr:
+    """``x`` with every element of a tile read where it is."""
     if isinstance(x, Load):
-        index = tuple(change(i) for i in x.indices)
-        index = tuple(placed(context, i, staged, _same) for i in index)
+        index = tuple(placed(context, i, staged) for i in x.indices)
         buffer, at = place(context, x.buffer, index, staged)
         return replace(x, buffer=buffer, indices=at)
-    if not _has_load(x):
-        return context.simple(change(x))
-    return rebuilt(x, lambda e: placed(context, e, staged, change))
-
-
-def _has_load(x: Expr) -> bool:
-    return any(True for _ in loads(x))
-
-
-def _same(x: Expr) -> Expr:
-    return x
+    if not reads(x):
+        return context.simple(x)
+    return rebuilt(x, lambda e: placed(context, e, staged))
