@@ -29,7 +29,7 @@ def dev(session: nox.Session) -> None:
     """Make `.venv` with every package editable and all tools."""
     session.run("python3", "-m", "venv", ".venv", external=True)
     pip = (".venv/bin/python", "-m", "pip", "install")
-    session.run(*pip, "-r", "tests/requirements.txt", "nox>=2024.10", "pyright[nodejs]", external=True)
+    session.run(*pip, "-r", "tests/requirements.txt", "nox>=2024.10", external=True)
 
 
 @nox.session
@@ -62,7 +62,6 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def typecheck(session: nox.Session) -> None:
     install(session)
-    session.install("pyright[nodejs]")
     session.run("pyright", *session.posargs)
 
 

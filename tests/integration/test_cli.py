@@ -110,13 +110,11 @@ def test_run_compares_with_the_interpreter(capsys: pytest.CaptureFixture[str]) -
             "M=40",
             "--arg",
             "N=24",
-            "--arg",
-            "K=33",
             "--json",
         )
     )
     assert rows[0]["agrees"]
-    assert rows[0]["shape"] == [40, 24]
+    assert rows[0]["shape"] == [40, 24]  # K is that of the file's EXAMPLE
 
 
 def test_an_eager_kernel_with_tensor_arguments(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,6 +151,10 @@ def test_cache(capsys: pytest.CaptureFixture[str]) -> None:
         (("inspect", MATMUL, "--target", "cuda:sm_12"), "sm_90a"),
         (("run", MATMUL, "--target", "cuda:sm_90a"), "in this version"),
         (("inspect", MATMUL, "--arg", "M"), "write --arg NAME=VALUE"),
+        (("inspect", MATMUL, "--arg", "Q=1"), "it is matmul(M, N, K, block_M"),
+        (("run", MATMUL, "--dim", "m"), "write --dim NAME=128"),
+        (("targets", "cudda"), "did you mean 'cuda'?"),
+        (("devices", "cudda"), "did you mean 'cuda'?"),
     ],
 )
 def test_mistakes_end_with_status_1_and_no_traceback(arguments: tuple[str, ...], message: str) -> None:

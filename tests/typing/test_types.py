@@ -1,4 +1,4 @@
-"""What type checkers say of kernels: pyright accepts the README's, and the language's names have real signatures."""
+"""What type checkers say: nothing of the packages and of the README's kernels; the language's names have real signatures."""
 
 from __future__ import annotations
 
@@ -21,27 +21,30 @@ CALLABLE = [n for n in T.__all__ if callable(getattr(T, n)) and not isinstance(g
 
 
 def pyright(*files: Path, folder: Path) -> list[str]:
-    """Errors that pyright reports. It must be installed: a missing checker is a failure, not a skip."""
-    assert importlib.util.find_spec("pyright") is not None, "pip install 'pyright[nodejs]'"
+    """Errors that pyright reports for ``files`` as a user would check them."""
     (folder / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "standard"}))
-    command = [
-        sys.executable,
-        "-m",
-        "pyright",
-        "--outputjson",
-        "--pythonpath",
-        sys.executable,
-        *map(str, files),
-    ]
+    return checked(folder, len(files), *map(str, files))
+
+
+def checked(folder: Path, count: int, *arguments: str) -> list[str]:
+    """Errors that pyright reports in ``folder``, of at least ``count`` files. A missing checker is a failure, not a skip."""
+    assert importlib.util.find_spec("pyright") is not None, "pip install 'pyright[nodejs]'"
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     report = json.loads(done.stdout[done.stdout.index("{") :])
     found = report["generalDiagnostics"]
-    assert report["summary"]["filesAnalyzed"] >= len(files)
+    assert report["summary"]["filesAnalyzed"] >= count
     return [
         f"{d['file']}:{d['range']['start']['line'] + 1}: {d['message']}"
         for d in found
         if d["severity"] == "error"
     ]
+
+
+def test_pyright_finds_nothing_in_the_packages() -> None:
+    """With the repository's own configuration: strict for all that is public."""
+    files = [f for f in ROOT.glob("tile-*/src/**/*.py") if f.parts[-2:] != ("testing", "kernels.py")]
+    assert checked(ROOT, len(files)) == []
 
 
 def test_pyright_accepts_the_kernels_of_the_readme(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def no_driver():
         (
             checks.library("x", ("libno-such-thing.so.9",), "install it"),
             "error",
-            "none of libno-such-thing.so.9 loads",
+            "libno-such-thing.so.9 cannot be loaded",
         ),
         (checks.package("x", ("no-such-package", "pluggy")), "ok", "pluggy "),
         (checks.package("x", ("no-such-package",)), "warning", "no-such-package is not installed"),

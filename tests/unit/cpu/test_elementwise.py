@@ -451,3 +451,27 @@ def test_loops_inside_parallel(rng):
     x, y = rng.standard_normal((16, 8)).astype(np.float32), np.zeros(16, np.float32)
     kernel([a, b], body)(x, y)
     assert np.allclose(y, np.where(x > 0, x, 0).sum(1))
+
+
+INDEX = {
+    "int8": lambda i: cast(cast(i, "int8"), "int32"),
+    "uint32": lambda i: cast(cast(i - 100, "uint32"), "int64"),
+    "uint64": lambda i: cast(i - 100, "uint64"),
+    "sum in uint8": lambda i: cast(cast(i, "uint8") + const(100, "uint8"), "int32"),
+    "product in int8": lambda i: cast(maximum(cast(i, "int8"), 0) * const(3, "int8"), "int32"),
+    "nothing lost": lambda i: cast(cast(i, "uint8"), "int32"),
+    "in range": lambda i: cast(cast(cast(i, "int64") + 50, "int32"), "int64") - 50,
+}
+
+
+@pytest.mark.parametrize("name", INDEX)
+def test_an_index_that_wraps_is_not_taken_to_be_inside(name):
+    """The elements beside the tensor must not be read, whatever the index becomes."""
+    size = 200
+    a, b, i = tensor("A", (size,)), tensor("B", (size,)), var("i")
+    run = kernel([a, b], [Parallel((i,), (size,), (Store(b, (i,), at(a, INDEX[name](i))),))])
+    around = np.arange(1, 4 * size + 1, dtype=np.float32)
+    x, y = around[size : 2 * size], np.zeros(size, np.float32)
+    run(x, y)
+    index = [int(INDEX[name](const(n)).value) for n in range(size)]
+    assert y.tolist() == [x[n] if 0 <= n < size else 0 for n in index]

@@ -135,13 +135,13 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
     @T.prim_func
     def kernel(A: T.Tensor((3,))):
         with T.Kernel(1):
-            print("first", A[0])
+            print("first", A[0], A[1])
             T.print(A, "all")
             T.print(A[1:3])
             T.print(msg="here")
 
     run(kernel.program, [np.array([1, 2, 3], np.float32)])
-    assert capsys.readouterr().out.splitlines() == ["first 1.0", "all [1. 2. 3.]", "[2. 3.]", "here"]
+    assert capsys.readouterr().out.splitlines() == ["first 1.0 2.0", "all [1. 2. 3.]", "[2. 3.]", "here"]
 
 
 def test_breakpoint_shows_tiles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -259,3 +259,43 @@ def test_workspace() -> None:
 
     x = np.arange(5, dtype=np.float32)
     np.testing.assert_array_equal(two_steps(5)(x), x[::-1] * 2 + 1)
+
+
+@tile.jit
+def added(A, B, C):
+    N = T.const("N")
+    A: T.Tensor((N,), "float32")
+    B: T.Tensor((N,), "float32")
+    C: T.Tensor((N,), "float32")
+    with T.Kernel(N) as bx:
+        C[bx] = A[bx] + B[bx]
+
+
+def test_libraries_may_be_mixed_on_the_host() -> None:
+    x, y = np.arange(4, dtype=np.float32), torch.zeros(4)
+    added(x, torch.from_numpy(x), y)
+    np.testing.assert_array_equal(y.numpy(), 2 * x)
+
+
+def test_arguments_of_a_factory_are_named() -> None:
+    with pytest.raises(
+        tile.ArgumentError, match=r"missing a required argument: 'N'(.|\n)*it is scaled\(M, N"
+    ):
+        scaled(6)
+
+
+def test_a_workspace_whose_extent_follows_from_a_dimension() -> None:
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def shifted(A: T.Tensor((n,), "float32")):
+        W = T.alloc_global((T.truncdiv(n, 2),), "float32")
+        with T.Kernel(1):
+            for i in T.serial(T.truncdiv(n, 2)):
+                W[i] = A[i]
+            for i in T.serial(T.truncdiv(n, 2)):
+                A[i + T.truncdiv(n, 2)] = W[i]
+
+    x = np.arange(6, dtype=np.float32)
+    tile.compile(shifted)(x)
+    assert x.tolist() == [0, 1, 2, 0, 1, 2]

@@ -53,8 +53,29 @@ def test_stages_are_dumped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with settings.scope(dump="program,plan,source", cache_dir=str(tmp_path / "cache")):
+    with settings.scope(cache_dir=str(tmp_path / "cache")):
         tile.compile(ones, target="cpu")(np.zeros(4, np.float32))
+        with settings.scope(
+            dump="program,plan,ir,source"
+        ):  # now it is in the cache, and made again all the same
+            tile.compile(ones, target="cpu")(np.zeros(4, np.float32))
     (folder,) = tmp_path.glob("tile-ones-*")
-    assert sorted(f.name for f in folder.iterdir()) == ["00_program.txt", "01_plan.txt", "02_source.txt"]
+    names = ["00_program.txt", "01_plan.txt", "02_ir.txt", "03_source.txt"]
+    assert sorted(f.name for f in folder.iterdir()) == names
+    assert "prim_func" in (folder / "02_ir.txt").read_text()
     assert str(folder) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("variable", "value"), [("TILE_DUMP", "program,plam"), ("TILE_THREADS", "many")])
+def test_a_malformed_setting_is_named(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(tile.TileError, match=variable):
+        tile.compile(ones, target="cpu")(np.zeros(4, np.float32))
+
+
+def test_machine_code_can_be_shown(tmp_path: Path) -> None:
+    with settings.scope(cache_dir=str(tmp_path)):
+        kernel = tile.compile(ones, target="cpu")
+        assert "ones_0" in kernel.disassemble()
+        with pytest.raises(tile.Unsupported, match="cannot disassemble"):
+            tile.compile(ones, target="interpreter").disassemble()

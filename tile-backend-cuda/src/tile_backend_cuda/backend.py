@@ -1,15 +1,24 @@
-"""The backend object: which tensors are its, which targets and devices there are, and the roles that are done."""
+"""The backend object: which tensors are its, which targets and devices there are, and its roles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile_core.backend import ApiVersion, Check, Compiler, FactsOnly, Launcher, Timer
+from tile_core.backend import (
+    ApiVersion,
+    Backend,
+    Check,
+    Codegen,
+    Compiler,
+    Launcher,
+    Lowering,
+    Timer,
+)
 from tile_core.hardware import Device, Target, TargetInfo
 
 
-class CudaBackend(FactsOnly):
+class CudaBackend(Backend):
     name = "cuda"
     api = ApiVersion(1, 0)
     torch_devices = (("cuda", False),)
@@ -35,6 +44,16 @@ class CudaBackend(FactsOnly):
         from .probe import devices
 
         return devices()
+
+    def lowering(self, info: TargetInfo) -> Lowering:
+        from .lowering import CudaLowering
+
+        return CudaLowering(info)
+
+    def codegen(self, info: TargetInfo) -> Codegen:
+        from .codegen import CudaCodegen
+
+        return CudaCodegen(info)
 
     def compiler(self, info: TargetInfo) -> Compiler:
         from .compiler import CudaCompiler

@@ -58,7 +58,7 @@ def _info(
         TOKENS,
         subgroup=limits.subgroup,
         max_threads=limits.invocations,
-        dtypes=DTYPES | ({"float16"} if "shader-f16" in features else frozenset()),
+        dtypes=DTYPES | {"float16"} if "shader-f16" in features else DTYPES,
         atoms=(),
         peaks=peaks,
         cores=cores,

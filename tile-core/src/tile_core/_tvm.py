@@ -3,13 +3,16 @@
 Importing it costs about a second. Only code that compiles imports it; a cached kernel runs without it.
 """
 
+# TVM's functions have no types.
+# pyright: standard
+
 from __future__ import annotations
 
 import inspect
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
@@ -21,7 +24,7 @@ FFI_VERSION = "0.1.14"
 
 
 @contextmanager
-def _quiet_import() -> Iterator[None]:
+def _quiet_import() -> Generator[None, None, None]:
     """Undo what an import of TVM does to the process.
 
     It installs ``sys.excepthook`` and patches ``inspect.getfile``. tvm_ffi imports torch (1.2 s) if it can; without it

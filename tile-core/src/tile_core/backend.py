@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from .errors import NoDevice, Unsupported
 from .hardware import Device, Target, TargetInfo, TestedDevice
@@ -103,6 +103,13 @@ class Codegen(Protocol):
     def emit(self, plan: TilePlan) -> Source: ...
 
 
+@runtime_checkable
+class ShowsIr(Protocol):
+    """A code generator that prints its source from a lowered program, and can show that."""
+
+    def ir(self, plan: TilePlan) -> str: ...
+
+
 class Compiler(Protocol):
     """Text to what a device loads."""
 
@@ -113,12 +120,11 @@ class Compiler(Protocol):
         ...
 
 
-class TensorArg(Protocol):
-    """A tensor that was passed to a kernel, as ``runtime.arguments`` sees it."""
+@runtime_checkable
+class Disassembles(Protocol):
+    """A compiler that can show the machine code of an artifact as text."""
 
-    pointer: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    def disassemble(self, source: Source, artifact: Artifact) -> str: ...
 
 
 class LoadedKernel(Protocol):

@@ -20,7 +20,7 @@ def library(name: str, sonames: Sequence[str], remedy: str, level: str = "error"
             except OSError:
                 continue
             return Finding("ok", soname)
-        return Finding(level, f"none of {', '.join(sonames)} loads", remedy)
+        return Finding(level, f"{' and '.join(sonames)} cannot be loaded", remedy)
 
     return Check(name, run)
 

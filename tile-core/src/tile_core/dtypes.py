@@ -51,6 +51,19 @@ class DType:
         return self.kind == "bool"
 
     @cached_property
+    def integers(self) -> range:
+        """The numbers that an integer type, bool or an address can hold."""
+        if self.kind == "int":
+            return range(-(1 << (self.bits - 1)), 1 << (self.bits - 1))
+        return range(1 << self.bits)
+
+    def holds(self, other: DType) -> bool:
+        """Whether both are integer types (or bool), and each number of ``other`` is one of this type too."""
+        if not (self.is_integer and (other.is_integer or other.is_bool)) or self.lanes != other.lanes:
+            return False
+        return other.integers.start in self.integers and other.integers[-1] in self.integers
+
+    @cached_property
     def bytes(self) -> int:
         """Bytes of one element as it lies in an array (a sub-byte element takes a whole byte there)."""
         return max(1, self.bits * self.lanes // 8)

@@ -30,9 +30,15 @@ class TensorDevice:
     index: int = 0
 
     def __str__(self) -> str:
+        if self == HOST:
+            return "the host"
         if self.torch is None:
             return f"DLPack device {self.dlpack}:{self.index}"
         return f"torch device {self.torch[0]}:{self.index}" + (" (HIP)" if self.torch[1] else "")
+
+
+# numpy's arrays, and DLPack's kDLCPU (dlpack.h)
+HOST = TensorDevice(dlpack=1)
 
 
 @contextmanager

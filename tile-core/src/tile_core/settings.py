@@ -10,6 +10,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from .errors import TileError, did_you_mean
+
+STAGES = ("program", "graph", "plan", "ir", "source")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -21,17 +25,22 @@ class Settings:
     interpret: bool = False
     disable_backends: str = ""
     traceback: str = ""
-    log: str = ""
     threads: int = 0
-    debug: bool = False
 
     @property
     def dumped(self) -> frozenset[str]:
-        return frozenset(s.strip() for s in self.dump.split(",") if s.strip())
+        """Stages to write to files. Raises ``TileError`` for a name that is none of ``STAGES``."""
+        wanted = _names(self.dump)
+        for name in wanted.difference(STAGES):
+            raise TileError(
+                f"{variable_name('dump')} names {name!r}, which is no stage",
+                help=did_you_mean(name, STAGES) or f"stages: {', '.join(STAGES)}",
+            )
+        return wanted
 
     @property
     def disabled(self) -> frozenset[str]:
-        return frozenset(s.strip() for s in self.disable_backends.split(",") if s.strip())
+        return _names(self.disable_backends)
 
     def cache_path(self) -> Path:
         """``TILE_CACHE_DIR``, or ``tile`` under the user's cache folder."""
@@ -45,13 +54,11 @@ class Settings:
 MEANING: dict[str, str] = {
     "target": "target used when a call names none, such as `cpu` or `cuda:sm_90a`",
     "cache_dir": "folder of compiled kernels",
-    "dump": "comma-separated stages to write to files: program, graph, plan, ir, source",
+    "dump": "comma-separated stages to write to files: program, graph, plan, ir, source; kernels are then compiled anew",
     "interpret": "1: run every kernel in the interpreter",
     "disable_backends": "comma-separated backends to leave alone",
     "traceback": "full: show the frames inside tile in tracebacks",
-    "log": "level of the `tile` logger, such as `debug`",
     "threads": "worker threads of the `cpu` target (default: the cores this process may use)",
-    "debug": "1: check every pass's result",
 }
 
 _override: ContextVar[Settings | None] = ContextVar("tile_settings", default=None)
@@ -86,13 +93,17 @@ def wanted_state() -> tuple[object, object]:
     return _VARIABLES.get(_TARGET), _VARIABLES.get(_INTERPRET)
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
 def _flag(text: str) -> bool:
     return text.strip().lower() not in ("", "0", "false", "no", "off")
 
 
 def from_environment() -> Settings:
-    """Settings as the environment gives them. A malformed value raises ``ValueError`` naming the variable."""
-    found: dict[str, object] = {}
+    """Settings as the environment gives them. A malformed value raises ``TileError`` naming the variable."""
+    found: dict[str, Any] = {}
     for field in fields(Settings):
         variable = variable_name(field.name)
         text = os.environ.get(variable, "").strip()
@@ -103,11 +114,13 @@ def from_environment() -> Settings:
                 found[field.name] = _flag(text)
             case int():
                 if not text.isdigit():
-                    raise ValueError(f"{variable}={text!r} is not a number")
+                    raise TileError(
+                        f"{variable}={text!r} is not a number", help=f"it means: {MEANING[field.name]}"
+                    )
                 found[field.name] = int(text)
             case _:
                 found[field.name] = text
-    return Settings(**found)  # type: ignore[arg-type]
+    return Settings(**found)
 
 
 def variable_name(setting: str) -> str:
@@ -115,9 +128,9 @@ def variable_name(setting: str) -> str:
 
 
 @contextmanager
-def scope(**changes: object) -> Generator[Settings, None, None]:
+def scope(**changes: Any) -> Generator[Settings, None, None]:
     """Other settings inside a ``with`` block: ``with settings.scope(target="cpu"): ...``."""
-    token = _override.set(replace(current(), **changes))  # type: ignore[arg-type]
+    token = _override.set(replace(current(), **changes))
     try:
         yield current()
     finally:

@@ -27,14 +27,15 @@ class Options:
     @staticmethod
     def of(given: Mapping[str, Any]) -> Options:
         """From names and values, which may be texts. Raises ``Unsupported`` for a name that is none."""
-        kinds = {f.name: type(f.default) for f in fields(Options)}
+        kinds: dict[str, type[object]] = {f.name: type(f.default) for f in fields(Options)}
         for name in given:
             if name not in kinds:
                 raise Unsupported(
                     f"the cuda backend has no option {name!r}",
                     help=did_you_mean(name, kinds) or f"it has: {', '.join(kinds)}",
                 )
-        return Options(**{n: _flag(v) if kinds[n] is bool else str(v) for n, v in given.items()})
+        values: dict[str, Any] = {n: _flag(v) if kinds[n] is bool else str(v) for n, v in given.items()}
+        return Options(**values)
 
 
 def _flag(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any
@@ -93,7 +93,7 @@ class Driver:
         return value.value
 
     @contextmanager
-    def current(self, index: int) -> Iterator[None]:
+    def current(self, index: int) -> Generator[None, None, None]:
         """The context of a device is the thread's current one inside a ``with`` block."""
         before, wanted = ctypes.c_void_p(), self.context(index)
         self("cuCtxGetCurrent", ctypes.byref(before))

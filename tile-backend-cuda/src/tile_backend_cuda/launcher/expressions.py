@@ -17,6 +17,10 @@ NEG, SELECT = 18, 19
 STACK = 16
 
 
+def _floordiv(a: int, b: int) -> int:
+    return a // b
+
+
 def _truncdiv(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
@@ -29,7 +33,7 @@ BINARY: dict[int, Callable[[int, int], int]] = {
     2: operator.add,
     3: operator.sub,
     4: operator.mul,
-    5: operator.floordiv,
+    5: _floordiv,
     6: operator.mod,
     7: min,
     8: max,

@@ -36,6 +36,7 @@ SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 FILLS = {"zero": 0, "nan": 1}
 
+TUPLES = ("dims", "strides", "box", "steps")
 RANK = 5
 LARGEST_BOX = 256
 ALIGNMENT = 16
@@ -100,7 +101,8 @@ class TensorMap:
     @staticmethod
     def of_row(row: Mapping[str, Any]) -> TensorMap:
         """From a launch specification, where tuples may have become lists."""
-        return TensorMap(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+        values: dict[str, Any] = {k: tuple(v) if k in TUPLES else v for k, v in row.items()}
+        return TensorMap(**values)
 
     def row(self) -> dict[str, Any]:
         """For a launch specification."""

@@ -15,11 +15,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ..registry import registry
 
-    rows = []
-    for backend in registry().usable():
-        if options.backend not in (None, backend.name):
-            continue
-        for device in backend.devices():
-            rows.append({**asdict(device), "target": str(device.target)})
+    known = registry()
+    backends = [known.get(options.backend)] if options.backend else known.usable()
+    rows = [{**asdict(d), "target": str(d.target)} for backend in backends for d in backend.devices()]
     show(rows, as_json=options.json, title="devices")
     return 0

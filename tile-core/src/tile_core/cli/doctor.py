@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .tables import show
+
+if TYPE_CHECKING:
+    from ..registry import Status
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     return int(any(r["level"] == "error" for r in counted))
 
 
-# Range of versions of each package that core computes with (facts in pyproject.toml).
+# What core computes with; the ranges of versions are in its pyproject.toml.
 PACKAGES = ("numpy", "ml_dtypes", "pluggy", "apache-tvm", "apache-tvm-ffi", "llvmlite", "z3-solver")
 
 
@@ -59,8 +62,7 @@ def backend_rows(only: str | None) -> list[dict[str, Any]]:
     for status in registry().statuses():
         if only and status.name != only:
             continue
-        level = {"ok": "ok", "broken": "error", "incompatible": "error"}.get(status.state, "info")
-        rows.append(_row(status.name, "backend", level, f"{status.state} {status.detail}".strip()))
+        rows.append(_status_row(status))
         if status.state not in ("ok", "no device"):
             continue
         for check in registry().get(status.name).checks():
@@ -69,6 +71,16 @@ def backend_rows(only: str | None) -> list[dict[str, Any]]:
     if only and not rows:
         registry().get(only)  # raises the error that says what to do
     return rows
+
+
+LEVEL = {"ok": "ok", "broken": "error", "incompatible": "error"}
+
+
+def _status_row(status: Status) -> dict[str, Any]:
+    level = LEVEL.get(status.state, "info")
+    if status.state == "not installed":
+        return _row(status.name, "backend", level, status.state, status.detail)
+    return _row(status.name, "backend", level, ": ".join(filter(None, (status.state, status.detail))))
 
 
 def _row(of: str, what: str, level: str, message: str, remedy: str = "") -> dict[str, Any]:

@@ -7,18 +7,17 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..settings import STAGES
 from .options import kernel
 
 if TYPE_CHECKING:
     from ..runtime import Kernel
 
-STAGES = ("program", "graph", "plan", "ir", "source")
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     kernel(parser)
     parser.add_argument("--emit", choices=STAGES, default="plan", help="the stage to show (default: plan)")
-    parser.add_argument("--svg", metavar="FILE", help="with --emit graph: draw it into a file")
+    parser.add_argument("--svg", metavar="FILE", help="draw the graph into a file")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,8 +58,7 @@ def _plan(kernel: Kernel) -> str:
     from ..inference.explain import explain
     from ..program.text import text
 
-    notes = "".join(f"# {n}\n" for n in kernel.plan.notes)
-    return f"{notes}{text(kernel.plan.program)}\n\n{explain(kernel.plan)}"
+    return f"{text(kernel.plan.program)}\n\n{explain(kernel.plan).rstrip()}"
 
 
 def _ir(kernel: Kernel) -> str:

@@ -41,7 +41,7 @@ def load(options: argparse.Namespace) -> Kernel:
 
 
 def made(found: Any, given: Sequence[str], target: str | None, module: ModuleType | None = None) -> Kernel:
-    """A kernel from what a module holds. A factory without arguments takes the module's ``EXAMPLE`` values, if it has them."""
+    """A kernel from what a module holds. Arguments that are not given are taken from the module's ``EXAMPLE``, if it has them."""
     values = {k: _value(v) for k, v in (_pair(g) for g in given)}
     match found:
         case Kernel():
@@ -49,9 +49,8 @@ def made(found: Any, given: Sequence[str], target: str | None, module: ModuleTyp
         case PrimFunc():
             return compile(found, target=target)
         case Jit():
-            if not values:
-                values = dict(getattr(module, "EXAMPLE", {}).get(found.function.__name__, {}))
-            kernel, _ = found._kernel((), values, target)
+            example = getattr(module, "EXAMPLE", {}).get(found.function.__name__, {})
+            kernel, _ = found.kernel((), {**example, **values}, target)
             return kernel
         case _:
             raise KernelError(f"{found!r} is no kernel", help="mark it with @T.prim_func or @tile.jit")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ..errors import KernelError
+
 
 def kernel(parser: argparse.ArgumentParser) -> None:
     """The options that name a kernel and its arguments."""
@@ -26,5 +28,11 @@ def dims(parser: argparse.ArgumentParser) -> None:
 
 
 def dim_values(options: argparse.Namespace) -> dict[str, int]:
-    """The dimensions that were given."""
-    return {name: int(value) for name, _, value in (d.partition("=") for d in options.dim)}
+    """The dimensions that were given. Raises ``KernelError`` for one that is not ``NAME=NUMBER``."""
+    found: dict[str, int] = {}
+    for given in options.dim:
+        name, _, value = given.partition("=")
+        if not value.strip().isdigit():
+            raise KernelError(f"--dim {given!r} gives no number", help="write --dim NAME=128")
+        found[name.strip()] = int(value)
+    return found

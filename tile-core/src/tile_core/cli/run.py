@@ -44,7 +44,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _all(outputs: Any) -> tuple[Any, ...]:
-    return () if outputs is None else outputs if isinstance(outputs, tuple) else (outputs,)
+    match outputs:
+        case None:
+            return ()
+        case (*several,):
+            return tuple(several)
+        case one:
+            return (one,)
 
 
 def _row(name: str, got: Any, want: Any, tolerance: float) -> dict[str, Any]:

@@ -34,4 +34,8 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, title: str = "") -
 
 
 def _cell(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    match value:
+        case [*items]:
+            return ", ".join(map(str, items))
+        case _:
+            return str(value)

@@ -12,20 +12,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Always exit status 0: a broken backend is shown, not fatal."""
+    """A broken backend is shown, not fatal. Raises ``BackendNotFound`` for one that nobody knows."""
     from ..registry import registry
 
-    rows = []
-    for s in registry().statuses():
-        if options.backend in (None, s.name):
-            rows.append(
-                {
-                    "backend": s.name,
-                    "state": s.state,
-                    "targets": [t.partition(":")[2] for t in s.targets],
-                    "package": s.distribution,
-                    "detail": s.detail,
-                }
-            )
+    rows = [
+        {
+            "backend": s.name,
+            "state": s.state,
+            "targets": [t.partition(":")[2] for t in s.targets],
+            "package": s.distribution,
+            "detail": s.detail,
+        }
+        for s in registry().statuses()
+        if options.backend in (None, s.name)
+    ]
+    if options.backend and not rows:
+        registry().get(options.backend)
     show(rows, as_json=options.json, title="targets")
     return 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import BOOL, FLOAT32, INT32, INT64, DType, dtype, promote
@@ -25,6 +24,7 @@ from .nodes import (
     Select,
     Unary,
 )
+from .text import shape_text
 
 
 def no_truth(value: Expr) -> KernelError:
@@ -45,7 +45,7 @@ def no_number(value: Expr) -> KernelError:
 
 def const(value: Any, type: DType | str | None = None) -> Const:
     """A literal. Without a type: bool, int32 (int64 if it does not fit) or float32."""
-    value = value.item() if hasattr(value, "item") else value
+    value = _number(value)
     if type is None:
         if isinstance(value, bool):
             return Const(value, BOOL)
@@ -60,6 +60,20 @@ def const(value: Any, type: DType | str | None = None) -> Const:
     if isinstance(value, float) and not math.isfinite(value):
         raise KernelError(f"{value} has no value in {to}")
     return Const(wrapped(int(value), to), to)
+
+
+def _number(value: Any) -> Any:
+    """A number of Python, also from a scalar of numpy or torch."""
+    if hasattr(value, "item"):
+        if getattr(value, "size", 1) != 1 and not callable(value.size):
+            raise KernelError(
+                f"an array of shape {shape_text(value.shape)} is used where a single value is needed",
+                help="pass it to the kernel as a tensor, or index it",
+            )
+        value = value.item()
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 1023:
+        raise KernelError(f"a number of {value.bit_length()} bits fits no type")
+    return value
 
 
 def wrapped(value: int, type: DType) -> int:
@@ -85,13 +99,6 @@ def expr(value: Any) -> Expr:
     if convert is not None:
         return convert()
     raise KernelError(f"{value!r} ({type(value).__name__}) is not a value of a kernel")
-
-
-def shape_text(shape: Iterable[Any]) -> str:
-    from .text import text
-
-    dims = [text(d) if isinstance(d, Expr) else str(d) for d in shape]
-    return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
 
 def cast(value: Any, to: DType | str) -> Expr:
@@ -154,26 +161,26 @@ def _fits(number: Any, type: DType) -> bool:
 
 
 FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
     "truncdiv": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
     "truncmod": lambda a, b: abs(a) % abs(b) * (1 if a >= 0 else -1),
     "min": min,
     "max": max,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
     "and": lambda a, b: bool(a and b),
     "or": lambda a, b: bool(a or b),
 }
@@ -228,10 +235,10 @@ def _neutral(op: str, x: Expr, y: Expr) -> Expr | None:
         return const(0, x.dtype)
     if op in ("%", "truncmod") and _is(y, 1):
         return const(0, x.dtype)
-    if op == "and" and isinstance(x, Const):
-        return y if x.value else x
-    if op == "or" and isinstance(x, Const):
-        return x if x.value else y
+    if op in ("and", "or"):
+        for known, other in ((x, y), (y, x)):
+            if isinstance(known, Const):
+                return other if bool(known.value) == (op == "and") else known
     return None
 
 

@@ -128,6 +128,8 @@ def _executed(s: Stmt, count: Amount) -> Iterator[tuple[Amount, Stmt]]:
             inner = times(count, *(amount(e) for e in s.extents))
         case For():
             inner = times(count, amount(s.extent))
+        case _:
+            pass
     for body in bodies(s):
         for x in body:
             yield from _executed(x, inner)

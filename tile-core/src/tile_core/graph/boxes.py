@@ -5,56 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..expr import Binary, Buffer, Cast, Const, Expr, Load, Unary, Var, variables, walk
+from ..expr import Buffer, Expr, Var, reads, variables
+from ..expr.affine import Linear, linear
 from ..program import Region
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """``sum(factor * term) + constant``. Terms are variables, or expressions that are not sums of them."""
-
-    terms: Mapping[Expr, int]
-    constant: int = 0
-
-    def depends(self, vars: frozenset[Var]) -> bool:
-        """Whether any of ``vars`` occurs."""
-        return any(
-            t in vars if isinstance(t, Var) else any(v in vars for v in variables(t)) for t in self.terms
-        )
-
-
-def linear(x: Expr) -> Linear | None:
+def steady(x: Expr) -> Linear | None:
     """``x`` as a sum; None if it reads memory, since the value may change between two looks at it."""
-    terms: dict[Expr, int] = {}
-    constant = _gather(x, 1, terms)
-    if constant is None:
-        return None
-    return Linear({t: f for t, f in terms.items() if f} if 0 in terms.values() else terms, constant)
+    return None if reads(x) else linear(x)
 
 
-def _gather(x: Expr, factor: int, terms: dict[Expr, int]) -> int | None:
-    match x:
-        case Const():
-            return int(x.value) * factor
-        case Var():
-            terms[x] = terms.get(x, 0) + factor
-            return 0
-        case Binary(op="+" | "-"):
-            a = _gather(x.a, factor, terms)
-            b = _gather(x.b, factor if x.op == "+" else -factor, terms)
-            return None if a is None or b is None else a + b
-        case Binary(op="*", b=Const(value=by)):
-            return _gather(x.a, factor * int(by), terms)
-        case Binary(op="*", a=Const(value=by)):
-            return _gather(x.b, factor * int(by), terms)
-        case Unary(op="-"):
-            return _gather(x.value, -factor, terms)
-        case Cast() if x.dtype.is_integer and x.value.dtype.is_integer:
-            return _gather(x.value, factor, terms)
-    if any(isinstance(e, Load) for e in walk(x)):
-        return None
-    terms[x] = terms.get(x, 0) + factor
-    return 0
+def _depends(form: Linear, vars: frozenset[Var]) -> bool:
+    """Whether any of ``vars`` occurs."""
+    return any(t in vars if isinstance(t, Var) else any(v in vars for v in variables(t)) for t in form.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +46,7 @@ def region_box(r: Region) -> Box:
     if r.whole:
         return Box(r.buffer, whole=True)
     ranges = tuple(
-        Range(linear(s), e if isinstance(e, int) else None) for s, e in zip(r.start, r.extent, strict=True)
+        Range(steady(s), e if isinstance(e, int) else None) for s, e in zip(r.start, r.extent, strict=True)
     )
     return Box(r.buffer, ranges, _is_whole(ranges, r.buffer))
 
@@ -97,7 +60,7 @@ def element_box(
     used: list[Var] = []
     ranges: list[Range] = []
     for i in indices:
-        found, dense = _swept(linear(i), loops, used)
+        found, dense = _swept(steady(i), loops, used)
         exact = exact and dense
         ranges.append(found)
     exact = exact and len(set(used)) == len(used)
@@ -113,19 +76,19 @@ def _swept(
     terms: dict[Expr, int] = {}
     low, extent, dense = form.constant, 1, True
     for term, factor in form.terms.items():
-        if term not in loops:
-            if not isinstance(term, Var) and any(v in loops for v in variables(term)):
+        if not isinstance(term, Var) or term not in loops:
+            if any(v in loops for v in variables(term)):
                 return ANY, False
             terms[term] = factor
             continue
-        count = loops[term]  # type: ignore[index]
+        count = loops[term]
         if not isinstance(count, int):
             return ANY, False
-        used.append(term)  # type: ignore[arg-type]
+        used.append(term)
         dense = dense and abs(factor) == 1 and extent == 1
         low += min(0, factor * (count - 1))
         extent += abs(factor) * (count - 1)
-    return Range(Linear(terms, low), extent), dense
+    return Range(Linear(low, terms), extent), dense
 
 
 def _is_whole(ranges: Sequence[Range], buffer: Buffer) -> bool:
@@ -164,7 +127,7 @@ def _meet(a: Range, b: Range, turn: Turn | None) -> bool:
     if not x and not y:
         return -b.extent < distance < a.extent
     if turn is not None:
-        if x != y or a.low.depends(turn.changing):
+        if x != y or _depends(a.low, turn.changing):
             return True
         move = x.get(turn.var, 0) * turn.step if turn.var is not None else 0
         if move:
@@ -189,7 +152,7 @@ def covers(a: Box, b: Box, changing: frozenset[Var] = frozenset()) -> bool:
 def _covers(a: Range, b: Range, changing: frozenset[Var]) -> bool:
     if a.low is None or b.low is None or a.extent is None or b.extent is None or a.low.terms != b.low.terms:
         return False
-    if changing and a.low.terms and a.low.depends(changing):
+    if changing and a.low.terms and _depends(a.low, changing):
         return False
     ahead = b.low.constant - a.low.constant
     return ahead >= 0 and ahead + b.extent <= a.extent

@@ -122,7 +122,7 @@ class Flow:
                 )
                 if relevant and meet(p.box, t.box, turn):
                     self.edge(p.node, step.name, t.storage, KIND[p.write, t.write], turn is not None)
-        changing = frozenset() if turn is None else turn.everything
+        changing = frozenset[Var]() if turn is None else turn.everything
         for t in step.touches:
             kept = past.setdefault(t.storage, [])
             if t.write and t.box.exact:

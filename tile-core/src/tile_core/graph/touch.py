@@ -52,6 +52,8 @@ def _of(s: Stmt, loops: Loops, always: bool) -> Iterator[Touch]:
                 yield Touch(s.buffer.storage, box, False)
             if s.op != "load":
                 yield Touch(s.buffer.storage, box, True)
+        case _:
+            pass
     inner, always = _inside(s, loops, always)
     for body in bodies(s):
         known = dict(inner)

@@ -34,7 +34,7 @@ def place(x: Expr, loops: Loops) -> Place:
             return Place(Index((), int(x.value)))
         case Var():
             return Place(loops[x]) if x in loops else Place(NOTHING, 1)
-        case Cast() if x.dtype.is_integer and x.value.dtype.is_integer:
+        case Cast() if x.dtype.holds(x.value.dtype):
             return place(x.value, loops)
         case Unary(op="-"):
             return _scaled(place(x.value, loops), -1)

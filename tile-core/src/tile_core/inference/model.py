@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from math import prod
 
 from ..expr import Space
 from ..hardware import Atom, TargetInfo
@@ -37,10 +38,7 @@ class Tile:
     @property
     def bytes(self) -> int:
         """Size in bytes without padding."""
-        size = self.bits
-        for n in self.shape:
-            size *= n
-        return -(-size // 8)
+        return -(-self.bits * prod(self.shape) // 8)
 
     def memory(self) -> Layout:
         """Its elements in memory before a layout has been chosen."""

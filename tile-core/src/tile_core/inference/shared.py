@@ -142,6 +142,8 @@ def _demands(tile: Tile, flat: Flat, solution: Solution) -> tuple[tuple[Demand, 
                 found += [
                     Demand(op.name, need, shape=t.shape) for t, need in mine if need and len(t.shape) == 2
                 ]
+            case _:
+                pass
     return tuple(found), bulk
 
 

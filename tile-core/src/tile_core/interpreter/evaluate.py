@@ -178,14 +178,15 @@ class Lanes:
 def check_independent(touched: Touched) -> None:
     """Raise if an iteration read what another one wrote: iterations of ``T.Parallel`` run in no order."""
     for buffer, at, lanes, span in touched.writes:
-        owner = np.full(int(at.max()) + 1 if at.size else 0, -1, dtype=np.int64)
-        owner[at] = lanes
+        written, last = np.unique(at[::-1], return_index=True)
+        owner = lanes[::-1][last]
         for other, reads, readers, place in touched.reads:
             if other.storage != buffer.storage or other != buffer:
                 continue
-            inside = reads < owner.size
-            written_by = owner[reads[inside]]
-            if ((written_by >= 0) & (written_by != readers[inside])).any():
+            if not written.size:
+                continue
+            nearest = np.minimum(np.searchsorted(written, reads), written.size - 1)
+            if ((written[nearest] == reads) & (owner[nearest] != readers)).any():
                 raise KernelError(
                     f"iterations of T.Parallel depend on each other through {buffer.name}",
                     span,

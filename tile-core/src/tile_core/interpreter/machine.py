@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dtypes import INT32, INT64
 from ..errors import KernelError
 from ..expr import Buffer, Expr, Space, Var
 from ..language.eager import solve_dimensions
@@ -35,9 +36,10 @@ from ..program import (
     TileProgram,
     While,
 )
+from ..program.visit import buffers, statements, written_buffers
 from . import tileops
 from .evaluate import Lanes, Touched, check_independent
-from .memory import Bools, Memory
+from .memory import Bools, Memory, array_at
 
 Array = NDArray[Any]
 
@@ -97,14 +99,16 @@ class Machine:
         for p, value in zip(self.program.params, self.arguments, strict=True):
             if p.tensor is not None:
                 solve_dimensions(p.name, p.tensor.shape, value.shape, dims, p.span)
+                for want, have in zip(p.tensor.strides or (), value.strides, strict=False):
+                    if isinstance(want, Var):
+                        dims.setdefault(want.name, have // value.itemsize)
                 self.store[p.tensor] = Memory(value, None)
             elif isinstance(p.value, Var):
                 self.base[p.value] = np.asarray(value).astype(p.value.dtype.as_numpy())
         for name, value in dims.items():
-            for type in ("int32", "int64"):
-                from ..dtypes import dtype
-
-                self.base[Var(name, dtype(type))] = np.asarray(value, dtype=type)
+            for type in (INT32, INT64):
+                if abs(value) < 2 ** (type.bits - 1):
+                    self.base[Var(name, type)] = np.asarray(value, type.as_numpy())
 
     def lanes(self, count: int, more: Mapping[Var, Array], touched: Touched | None = None) -> Lanes:
         return Lanes(count, {**self.base, **more}, self.memory, touched)
@@ -122,13 +126,11 @@ class Machine:
 
     def over_pointer(self, buffer: Buffer) -> Memory:
         """A tensor made over a pointer parameter: the memory at that address."""
-        from .backend import array_at
-
         lanes = self.lanes(1, {})
         shape = tuple(lanes.number(d) for d in buffer.shape)
         strides = None if buffer.strides is None else tuple(lanes.number(d) for d in buffer.strides)
         address = lanes.number(buffer.base) if buffer.base is not None else 0
-        return Memory(array_at(address, shape, strides, buffer.dtype.name), None)
+        return Memory(array_at(address, shape, strides, buffer.dtype), None)
 
     def extent(self, d: int | Expr) -> int:
         return d if isinstance(d, int) else self.lanes(1, {}).number(d)
@@ -138,8 +140,11 @@ class Machine:
         outside = dict(self.store)
         self.threads = s.thread_count if s.thread_vars else 0
         # the first extent changes fastest
-        for numbers in product(*(range(g) for g in reversed(grid))):
-            more = {v: np.asarray(n, np.int32) for v, n in zip(s.vars, reversed(numbers), strict=True)}
+        for number in range(prod(grid)):
+            more: dict[Var, Array] = {}
+            for v, extent in zip(s.vars, grid, strict=True):
+                number, at = divmod(number, extent)
+                more[v] = np.asarray(at, np.int32)
             count = max(1, self.threads)
             more |= self.thread_numbers(s)
             self.body(s.body, self.lanes(count, more), np.ones(count, dtype=np.bool_))
@@ -229,7 +234,7 @@ class Machine:
             for v, x in lanes.variables.items()
             if np.ndim(x) == 0 or np.size(np.unique(x)) == 1
         }
-        inner |= {v: n.astype(np.int32) for v, n in zip(s.vars, numbers, strict=True)}
+        inner |= {v: n.astype(v.dtype.as_numpy()) for v, n in zip(s.vars, numbers, strict=True)}
         touched = Touched()
         outer, self.private = self.private, dict(self.private)
         written = self.privatise(s, count)
@@ -247,8 +252,6 @@ class Machine:
 
     def privatise(self, s: Parallel, count: int) -> list[Buffer]:
         """Scratch that is private to a thread becomes private to an iteration; afterwards its contents are unknown."""
-        from ..program.visit import buffers, statements, written_buffers
-
         written = {b.storage for t in statements(s.body) for b in written_buffers(t)}
         out: list[Buffer] = []
         for buffer in buffers(s.body):

@@ -3,6 +3,9 @@
 Names and meaning follow TileLang's, so that its kernels move over by changing an import.
 """
 
+# `__exp` and its like are public names: see `approximate`.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import builtins as _builtins
@@ -27,6 +30,17 @@ from .allocation import (
 from .annotations import (
     annotate_layout,
     use_swizzle,
+)
+from .approximate import (
+    __cos,
+    __exp,
+    __exp10,
+    __log,
+    __log2,
+    __log10,
+    __sin,
+    __tan,
+    fast_rcp,
 )
 from .atomics import (
     atomic_add,
@@ -68,14 +82,6 @@ from .macros import (
 from .mathematics import (
     Cast,
     Select,
-    __cos,
-    __exp,
-    __exp10,
-    __log,
-    __log2,
-    __log10,
-    __sin,
-    __tan,
     abs,
     align_up,
     bitwise_and,
@@ -92,7 +98,6 @@ from .mathematics import (
     exp,
     exp2,
     exp10,
-    fast_rcp,
     floor,
     floordiv,
     floormod,

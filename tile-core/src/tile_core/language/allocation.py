@@ -8,9 +8,10 @@ from typing import Any
 
 from ..dtypes import dtype as _dtype
 from ..errors import KernelError
-from ..expr import Buffer, Space, Var, cast, shape_text
+from ..expr import Buffer, Space, Var, cast, dim, shape_text
 from ..program import Store
 from .builder import current
+from .several import is_several, several
 from .tiles import Tile
 
 SCOPES = {
@@ -23,27 +24,17 @@ SCOPES = {
 }
 
 
-def _shape(shape: Any) -> tuple[Any, ...]:
-    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-
-
 def _tile(shape: Any, dtype: Any, scope: str, allowed: Sequence[str], default: str) -> Any:
     if scope not in allowed:
         raise KernelError(f"{default} lives in {allowed[0]!r}, not in {scope!r}")
-    sizes = _shape(shape)
-    if any(not isinstance(d, int) for d in (_known(d) for d in sizes)):
+    sizes = several(shape)
+    if any(not isinstance(d, int) for d in (dim(d) for d in sizes)):
         raise KernelError(
             f"the shape {shape_text(sizes)} of an on-chip tile is not known while the kernel is built",
             why="registers and shared memory are allotted before the kernel runs",
             help="use a number, and T.ceildiv tiles of it in a loop",
         )
     return current().alloc(sizes, dtype, SCOPES[scope], default)
-
-
-def _known(d: Any) -> Any:
-    from ..expr import dim
-
-    return dim(d)
 
 
 def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> Any:
@@ -85,7 +76,7 @@ def alloc_global(shape: Any, dtype: Any) -> Any:
     b = current()
     if b.launch is not None:
         raise KernelError("T.alloc_global stands inside T.Kernel", help="move it before the T.Kernel block")
-    return b.alloc(_shape(shape), dtype, Space.GLOBAL, "workspace")
+    return b.alloc(several(shape), dtype, Space.GLOBAL, "workspace")
 
 
 def empty(*shape: Any, dtype: Any = "float32") -> Any:
@@ -95,7 +86,7 @@ def empty(*shape: Any, dtype: Any = "float32") -> Any:
     """
     b = current()
     sizes: tuple[Any, ...] = shape
-    if shape and isinstance(shape[0], (tuple, list)):
+    if shape and is_several(shape[0]):
         sizes = tuple(shape[0])
         dtype = shape[1] if len(shape) > 1 else dtype
     declare = getattr(b, "output", None)
@@ -127,11 +118,9 @@ def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = Non
     b = current()
     if not isinstance(ptr, Var) or ptr.dtype.kind != "handle":
         raise KernelError("T.make_tensor needs a T.ptr parameter")
-    from ..expr import dim
-
     name = b.take_hint(ptr.name)
-    sizes = tuple(dim(d) for d in _shape(shape))
-    steps = None if strides is None else tuple(dim(d) for d in _shape(strides))
+    sizes = tuple(dim(d) for d in several(shape))
+    steps = None if strides is None else tuple(dim(d) for d in several(strides))
     buffer = Buffer(name, sizes, _dtype(dtype), Space.GLOBAL, steps, b.unique(name), base=ptr, span=b.span())
     return Tile(buffer)
 
@@ -156,10 +145,10 @@ def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) ->
         raise KernelError("T.view takes a whole tile or tensor")
     buffer = src.buffer
     type = buffer.dtype if dtype is None else _dtype(dtype)
-    sizes = _shape(buffer.shape if shape is None else shape)
+    sizes = several(buffer.shape if shape is None else shape)
     if buffer.strides is not None:
         raise KernelError(f"{buffer.name} has strides of its own: a view needs a contiguous tile")
-    old, new = buffer.static_shape, tuple(_known(d) for d in sizes)
+    old, new = buffer.static_shape, tuple(dim(d) for d in sizes)
     if old is not None and all(isinstance(d, int) for d in new):
         have, want = prod(old) * buffer.dtype.bits, prod(new) * type.bits
         if have != want:
@@ -167,7 +156,7 @@ def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) ->
                 f"a view of {buffer.name} as {shape_text(new)} {type} has {want} bits, the tile has {have}",
                 why="a view shares storage: it neither cuts nor grows it",
             )
-    steps = None if strides is None else tuple(_known(d) for d in _shape(strides))
+    steps = None if strides is None else tuple(dim(d) for d in several(strides))
     name = b.take_hint(f"{buffer.name}_view")
     out = Buffer(name, new, type, buffer.space, steps, b.unique(name), source=buffer, span=b.span())
     return Tile(out)

@@ -38,10 +38,12 @@ class Builder(Flow):
 
     def store(self, k: int | None, target: Any, index: Any, value: Any) -> None:
         """``target[index] = value``: an element, or a region that is filled or copied to."""
+        span = self.span(k)
+        if isinstance(target, View):
+            raise KernelError("a region is not indexed again; index the tile itself", span)
         if not isinstance(target, Tile):
             target[index] = value
             return
-        span = self.span(k)
         with self.at(span):
             place = element_or_region(target.buffer, index, span)
             if isinstance(place, Load):
@@ -114,7 +116,7 @@ class Builder(Flow):
             elif not condition:
                 raise KernelError(f"assertion failed: {message}" if message else "assertion failed", span)
 
-    def call(self, k: int, function: Any, *arguments: Any, **keywords: Any) -> Any:
+    def call(self, k: int, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """A call in a kernel: builtins have device meanings, types convert, everything else is called as it is."""
         for a in (*arguments, *keywords.values()):
             if isinstance(a, NoValue):

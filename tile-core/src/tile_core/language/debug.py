@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import KernelError
-from ..expr import expr, truth
+from ..expr import truth
 from ..program import Assert, Assume, Print, Sync
 from .builder import current
-from .tiles import Tile, View, whole
+from .python import printed
 
 
 def print(obj: Any = None, msg: str = "", warp_group_id: int = 0, warp_id: int = 0) -> None:
@@ -19,16 +19,11 @@ def print(obj: Any = None, msg: str = "", warp_group_id: int = 0, warp_id: int =
     del warp_group_id, warp_id
     match obj:
         case None:
-            values: tuple[Any, ...] = ()
+            current().emit(Print(msg, ()))
         case str():
-            values, msg = (), f"{msg} {obj}".strip()
-        case Tile() if obj.ndim:
-            values = (whole(obj.buffer, current().span()),)
-        case View():
-            values = (obj.region,)
+            current().emit(Print(f"{msg} {obj}".strip(), ()))
         case _:
-            values = (expr(obj),)
-    current().emit(Print(msg, values))
+            current().emit(Print(msg, (printed(current(), obj),)))
 
 
 def device_assert(condition: Any, msg: str = "") -> None:

@@ -16,13 +16,14 @@ from ..program.verify import verify
 from ..span import Span
 from .builder import Builder
 from .locate import located
+from .several import several
 from .source import instantiate
 from .tiles import Tile
 from .trace import tensor_buffer
 from .types import Tensor, dynamic
 
 
-class _Solved(Exception):
+class _Solved(BaseException):  # no mistake: what turns exceptions into errors lets it pass
     """All constants of an eager kernel are known: build again with them."""
 
 
@@ -46,7 +47,7 @@ class EagerBuilder(Builder):
 
     def constants(self, names: str, type: DType) -> Any:
         found = dynamic(names, type)
-        vars = found if isinstance(found, tuple) else (found,)
+        vars = several(found)
         for v in vars:
             self.wanted.setdefault(v.name, self.span())
         values = tuple(self.known.get(v.name, v) for v in vars)
@@ -116,10 +117,10 @@ def solve_dimensions(
             continue
         form = linear(want)
         known: dict[Expr, int] = {
-            t: into[t.name] for t, _ in form.terms if isinstance(t, Var) and t.name in into
+            t: into[t.name] for t in form.terms if isinstance(t, Var) and t.name in into
         }
-        rest = form.constant + sum(known[t] * f for t, f in form.terms if t in known)
-        open_ = [(t, f) for t, f in form.terms if t not in known]
+        rest = form.constant + sum(known[t] * f for t, f in form.terms.items() if t in known)
+        open_ = [(t, f) for t, f in form.terms.items() if t not in known]
         var, factor = open_[0] if len(open_) == 1 else (None, 1)
         if isinstance(var, Var):
             if (have - rest) % factor:

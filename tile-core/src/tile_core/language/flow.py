@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import wraps
 from typing import Any, NoReturn
@@ -11,8 +11,10 @@ from ..errors import KernelError
 from ..expr import Const, Expr, truth
 from ..program import Break, Continue, If, While
 from ..span import Span
+from .loops import LaunchSpec, LoopSpec, counted
 from .names import Names
 from .scopes import BRANCH, DEVICE, PARALLEL, STATIC, Scope, Targets
+from .several import several
 from .tiles import NoValue, Tile, View
 
 
@@ -21,8 +23,6 @@ class Flow(Names):
 
     def loop(self, k: int, iterable: Any, names: Targets = None) -> Iterator[Any]:
         """``for ... in iterable``: a device loop yields its variables once, a Python iterable runs here."""
-        from .control import LoopSpec
-
         span = self.span(k)
         if isinstance(iterable, LoopSpec):
             with self.opened(span, iterable, names) as value:
@@ -39,8 +39,19 @@ class Flow(Names):
             self.scopes.pop()
             self.dynamic = False
 
+    def listed(self, k: int, iterable: Any) -> Any:
+        """What a comprehension iterates over: values of Python, as its result is a container of Python."""
+        if isinstance(iterable, LoopSpec):
+            raise KernelError(
+                "a loop of the device stands in a comprehension",
+                self.span(k),
+                why="a comprehension makes a Python container while the kernel is built",
+                help="use range(...) for values of Python, or write the loop as a statement",
+            )
+        return iterable
+
     @contextmanager
-    def opened(self, span: Span | None, manager: Any, names: Targets) -> Iterator[Any]:
+    def opened(self, span: Span | None, manager: Any, names: Targets) -> Generator[Any, None, None]:
         """Open a loop or launch; only its head, not its body, is placed at ``span``."""
         with ExitStack() as stack:
             with self.at(span):
@@ -49,10 +60,9 @@ class Flow(Names):
 
     def range(self, k: int, *arguments: Any) -> Any:
         """``range`` of a ``for`` statement is a serial loop of the device."""
-        from .control import serial
-
         with self.at(self.span(k)):
-            return serial(*arguments)
+            start, count, step = counted(*arguments)
+            return LoopSpec("serial", start, (count,), step)
 
     def while_(self, k: int, condition: Callable[[], Any], literal: bool) -> Iterator[None]:
         span = self.span(k)
@@ -124,10 +134,10 @@ class Flow(Names):
             self.emit(If(condition, then, tuple(self.scopes.pop().body), span=span))
 
     @contextmanager
-    def with_(self, k: int, manager: AbstractContextManager[Any], names: Targets = None) -> Iterator[Any]:
+    def with_(
+        self, k: int, manager: AbstractContextManager[Any], names: Targets = None
+    ) -> Generator[Any, None, None]:
         """``with`` around tile constructs, and around any other context manager of Python."""
-        from .control import LaunchSpec, LoopSpec
-
         span = self.span(k)
         self.dynamic = False
         if isinstance(manager, (LaunchSpec, LoopSpec)):
@@ -148,7 +158,7 @@ class Flow(Names):
             return value
         if value is None:
             return None
-        tiles = value if isinstance(value, (tuple, list)) else (value,)
+        tiles = several(value)
         if len(self.scopes) > 1 or not all(isinstance(t, Tile) and t.buffer in self.outputs for t in tiles):
             raise KernelError(
                 "a kernel returns tensors made by T.empty, at its end",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import linecache
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from types import ModuleType, TracebackType
 from typing import Any
@@ -19,7 +19,7 @@ NAMES = {"tile_core.language": "T"}  # what users call a module
 
 
 @contextmanager
-def located(file: str) -> Iterator[None]:
+def located(file: str) -> Generator[None, None, None]:
     """Give errors raised inside the place in the user's file where they come from."""
     try:
         yield
@@ -33,11 +33,28 @@ def located(file: str) -> Iterator[None]:
     except AttributeError as error:
         missing = str(error.name)
         span = span_of(error.__traceback__, file, missing)
-        if span is None or not isinstance(error.obj, (Tile, Expr, ModuleType)):
-            raise
+        if not isinstance(error.obj, (Tile, Expr, ModuleType)):
+            raise _raised_by_python(error, file) from error
         known = getattr(error.obj, "__all__", None) or [n for n in dir(error.obj) if not n.startswith("_")]
         what = NAMES.get(getattr(error.obj, "__name__", ""), type(error.obj).__name__.lower())
         raise KernelError(f"{what} has no {missing!r}", span, help=did_you_mean(missing, known)) from None
+    except RecursionError as error:
+        span = span_of(error.__traceback__, file)
+        why = "a kernel is built by running its Python code: a recursion must end while it is built"
+        raise KernelError("a function calls itself without end", span, why=why) from None
+    except Exception as error:
+        raise _raised_by_python(error, file) from error
+
+
+def _raised_by_python(error: Exception, file: str) -> KernelError:
+    """What Python, or a function of the user, raised in a kernel's code."""
+    foreign = isinstance(error, TypeError) and "ufunc" in str(error)
+    return KernelError(
+        f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+        span_of(error.__traceback__, file),
+        why="this was raised while the kernel was built: its Python code runs once, then",
+        help="numpy does not work on values of a kernel; use the functions of T" if foreign else "",
+    )
 
 
 def _frames(trace: TracebackType | None, file: str) -> list[TracebackType]:

@@ -21,7 +21,7 @@ class Macro:
         self.function = function
         update_wrapper(self, function)
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         b = current()
         caller, outer = b.span(), b.spans
         if len(b.macro_depth) > 64:

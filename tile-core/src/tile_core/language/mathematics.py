@@ -265,7 +265,7 @@ def min_value(dtype: Any) -> Expr:
 
 
 def ceildiv(a: Any, b: Any) -> Any:
-    """``ceil(a / b)`` of integers; a number if both are numbers."""
+    """``ceil(a / b)`` of integers, b positive; a number if both are numbers."""
     return _ceildiv(a, b)
 
 
@@ -332,51 +332,6 @@ def popcount(x: Any) -> Expr:
 def clz(x: Any) -> Expr:
     """Number of leading zero bits of an integer; its width for 0."""
     return call("clz", x)
-
-
-def __exp(x: Any) -> Expr:
-    """exp, an approximation allowed."""
-    return call("__exp", x)
-
-
-def __exp10(x: Any) -> Expr:
-    """exp10, an approximation allowed."""
-    return call("__exp10", x)
-
-
-def __log(x: Any) -> Expr:
-    """log, an approximation allowed."""
-    return call("__log", x)
-
-
-def __log2(x: Any) -> Expr:
-    """log2, an approximation allowed."""
-    return call("__log2", x)
-
-
-def __log10(x: Any) -> Expr:
-    """log10, an approximation allowed."""
-    return call("__log10", x)
-
-
-def __sin(x: Any) -> Expr:
-    """sin, an approximation allowed."""
-    return call("__sin", x)
-
-
-def __cos(x: Any) -> Expr:
-    """cos, an approximation allowed."""
-    return call("__cos", x)
-
-
-def __tan(x: Any) -> Expr:
-    """tan, an approximation allowed."""
-    return call("__tan", x)
-
-
-def fast_rcp(x: Any) -> Expr:
-    """1 / x, an approximation allowed."""
-    return call("__rcp", x)
 
 
 def _rounded(name: str, rounding_mode: str, *values: Any) -> Expr:

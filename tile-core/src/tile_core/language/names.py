@@ -10,6 +10,7 @@ from ..errors import KernelError
 from ..expr import Binary, Const, Expr, Load, Var, cast, walk
 from ..program import Bind, Store
 from .scopes import DEVICE, NOTHING, PARALLEL, Scopes
+from .several import is_several
 from .tiles import NoValue, Tile, View, is_cell
 
 
@@ -44,7 +45,7 @@ class Names(Scopes):
 
     def settled(self, k: int, value: Any) -> Any:
         """The right side of an assignment to several targets: all of it is read before any target is written."""
-        if isinstance(value, (tuple, list)):
+        if is_several(value):
             return [self.settled(k, v) for v in value]
         value = value.as_expr() if is_cell(value) and id(value.buffer) not in self.fresh else value
         return self._bind(k, "value", value) if isinstance(value, Expr) and self.impure(value) else value

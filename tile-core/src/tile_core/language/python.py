@@ -9,11 +9,12 @@ from typing import Any
 
 from ..dtypes import DType
 from ..errors import KernelError, did_you_mean
-from ..expr import Expr, binary, cast, truth
+from ..expr import Expr, binary, cast, expr, truth
 from ..expr import call as intrinsic
-from ..program import Breakpoint
+from ..expr.make import unary
+from ..program import Breakpoint, Print, Region
 from .scopes import Scopes
-from .tiles import Tile, View
+from .tiles import Tile, View, whole
 
 builtins_function = type(len)
 
@@ -33,28 +34,44 @@ def _folded(op: str) -> Callable[..., Any]:
     return fold
 
 
-def print_(_: Scopes, *values: Any, **__: Any) -> None:
-    """``print`` in a kernel prints when the kernel runs."""
-    from .debug import print as device_print
-
+def print_(b: Scopes, *values: Any, **__: Any) -> None:
+    """``print`` in a kernel prints one line when the kernel runs: its texts, then its values."""
     message = " ".join(v for v in values if isinstance(v, str))
-    for v in [v for v in values if not isinstance(v, str)] or [None]:
-        device_print(v, message)
+    b.emit(Print(message, tuple(printed(b, v) for v in values if not isinstance(v, str))))
+
+
+def printed(b: Scopes, value: Any) -> Expr | Region:
+    """What a print statement holds for a value: a region for a tile, an expression for a scalar."""
+    match value:
+        case Tile() if value.ndim:
+            return whole(value.buffer, b.span())
+        case View():
+            return value.region
+        case _:
+            return expr(value)
 
 
 def breakpoint_(b: Scopes) -> None:
     b.emit(Breakpoint(span=b.span()))
 
 
-BUILTINS: dict[Any, Callable[..., Any]] = {
-    builtins.min: _folded("min"),
-    builtins.max: _folded("max"),
+def pow_(_: Scopes, x: Any, y: Any) -> Expr:
+    return intrinsic("pow", x, y)
+
+
+OF_ONE: dict[Any, Callable[[Scopes, Any], Expr]] = {
     builtins.abs: lambda _, x: intrinsic("abs", x),
-    builtins.pow: lambda _, x, y: intrinsic("pow", x, y),
     builtins.round: lambda _, x: intrinsic("round", x),
     builtins.int: lambda _, x: cast(x, "int32"),
     builtins.float: lambda _, x: cast(x, "float32"),
     builtins.bool: lambda _, x: truth(x),
+}
+
+BUILTINS: dict[Any, Callable[..., Any]] = {
+    **OF_ONE,
+    builtins.min: _folded("min"),
+    builtins.max: _folded("max"),
+    builtins.pow: pow_,
     builtins.print: print_,
     builtins.breakpoint: breakpoint_,
 }
@@ -91,7 +108,24 @@ PYTHON_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _member(a: Any, values: Iterable[Any]) -> Any:
+    """``a in values`` for a value of the device: equal to one of them."""
+    out: Any = False
+    for v in values:
+        part = compared("==", a, v)
+        if isinstance(part, bool) and part:
+            return True
+        if not isinstance(part, bool):
+            out = part if out is False else binary("or", out, part)
+    return out
+
+
 def compared(op: str, a: Any, b: Any) -> Any:
+    if op in ("in", "not in") and isinstance(b, (list, tuple, set, frozenset, range, dict)):
+        items: list[Any] = [*b]
+        if symbolic(a) or any(symbolic(v) for v in items):
+            found = _member(a, items)
+            return found if op == "in" else not found if isinstance(found, bool) else unary("not", found)
     scalar = op not in ("is", "is not", "in", "not in")
     if (
         scalar

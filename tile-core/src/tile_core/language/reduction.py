@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..dtypes import BOOL
 from ..errors import KernelError
-from ..expr import Expr, shape_text
-from ..expr.affine import same
-from ..program import Extent, Quantify, Reduce, Region, Scan
+from ..expr import Expr, cast, shape_text
+from ..expr.affine import same_shape
+from ..program import Fill, Quantify, Reduce, Region, Scan
 from .builder import current
 from .movement import region
 
 INTEGER_ONLY = ("bitand", "bitor", "bitxor")
+OF_NOTHING = {"sum": 0, "abssum": 0, "bitand": -1, "bitor": 0, "bitxor": 0}
 
 
 def reduce(
@@ -42,24 +42,33 @@ def reduce(
         raise KernelError(f"{reduce_type} works on integers, {src.buffer.name} is {src.dtype}")
     rest = [d for n, d in enumerate(src.shape) if n != axis]
     kept = [1 if n == axis else d for n, d in enumerate(src.shape)]
-    if not any(_equal(dst.shape, s) for s in (rest, kept, rest or [1])):
+    if not any(same_shape(dst.shape, s) for s in (rest, kept, rest or [1])):
         raise KernelError(
             f"reduce_{reduce_type}: {dst.buffer.name} has shape {shape_text(dst.shape)}, "
             f"{src.buffer.name} {shape_text(src.shape)} without dimension {axis} is {shape_text(rest)}",
             help=f"declare the result as T.alloc_fragment({shape_text(rest or [1])}, ...)",
         )
-    b.emit(Reduce(reduce_type, src, dst, axis, clear, nan_propagate))
+    if isinstance(src.shape[axis], int) and src.shape[axis] == 0:
+        _of_nothing(reduce_type, src, dst, clear)
+    else:
+        b.emit(Reduce(reduce_type, src, dst, axis, clear, nan_propagate))
 
 
-def _axis(dim: int, src: Region) -> int:
+def _of_nothing(kind: str, src: Region, dst: Region, clear: bool) -> None:
+    """A reduction over no elements leaves the value that changes nothing, if there is one."""
+    if 0 in dst.shape:
+        return
+    if kind not in OF_NOTHING:
+        raise KernelError(f"reduce_{kind} over no elements of {src.buffer.name} has no value")
+    if clear:
+        current().emit(Fill(dst, cast(OF_NOTHING[kind], dst.dtype)))
+
+
+def _axis(dim: object, src: Region) -> int:
     rank = len(src.shape)
     if not isinstance(dim, int) or not -rank <= dim < rank:
         raise KernelError(f"{src.buffer.name} {shape_text(src.shape)} has no dimension {dim}")
     return dim % rank
-
-
-def _equal(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
-    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
 
 
 def reduce_sum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1) -> None:
@@ -113,7 +122,7 @@ def _scan(kind: str, src: Any, dst: Any, dim: int, reverse: bool) -> None:
     b.no_parallel(f"T.cum{kind}")
     source = region(src, "the source of a scan")
     target = source if dst is None else region(dst, "the result of a scan")
-    if not _equal(source.shape, target.shape):
+    if not same_shape(source.shape, target.shape):
         raise KernelError(
             f"cum{kind}: the shapes {shape_text(source.shape)} and {shape_text(target.shape)} differ"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 from ..errors import KernelError
 from ..span import Span
@@ -83,6 +83,19 @@ def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
+class Placed(Protocol):
+    """A node that stands somewhere in the source."""
+
+    lineno: int
+    col_offset: int
+    end_lineno: int | None
+    end_col_offset: int | None
+
+
+def is_placed(n: ast.AST) -> TypeGuard[Placed]:
+    return hasattr(n, "lineno")
+
+
 class Rewriter(ast.NodeTransformer):
     """One function's rewriting. ``spans`` collects the places that generated calls name by number."""
 
@@ -94,18 +107,17 @@ class Rewriter(ast.NodeTransformer):
 
     # Building blocks.
 
-    def place(self, n: ast.AST) -> Span:
-        line: int = n.lineno  # type: ignore[attr-defined]
+    def place(self, n: Placed) -> Span:
         return Span(
             self.file,
-            line,
-            n.col_offset + 1,  # type: ignore[attr-defined]
-            n.end_lineno or line,  # type: ignore[attr-defined]
-            (n.end_col_offset or 0) + 1,  # type: ignore[attr-defined]
+            n.lineno,
+            n.col_offset + 1,
+            n.end_lineno or n.lineno,
+            (n.end_col_offset or 0) + 1,
             self.name,
         )
 
-    def number(self, n: ast.AST) -> ast.Constant:
+    def number(self, n: Placed) -> ast.Constant:
         self.spans.append(self.place(n))
         return ast.Constant(len(self.spans) - 1)
 
@@ -141,7 +153,9 @@ class Rewriter(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         what = UNSUPPORTED.get(type(node))
         if what is not None:
-            raise KernelError(f"`{what}` is not possible in a kernel", self.place(node))
+            raise KernelError(
+                f"`{what}` is not possible in a kernel", self.place(node) if is_placed(node) else None
+            )
         return super().generic_visit(node)
 
     # Functions.
@@ -160,7 +174,10 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function defined in a kernel is inlined where it is called, as a macro is."""
+        given = [self.visit(d) for d in node.args.defaults]
+        given_by_name = [d and self.visit(d) for d in node.args.kw_defaults]
         strip_annotations(node)
+        node.args.defaults, node.args.kw_defaults = given, given_by_name
         node.decorator_list = [ast.Attribute(ast.Name(BUILDER, ast.Load()), "inlined", ast.Load())]
         return self.function(node)
 
@@ -311,6 +328,11 @@ class Rewriter(ast.NodeTransformer):
         # a loop is shown by its head, not by its whole body
         loop = self.do("loop", self.number(iterable), source, self.targets(node.target), at=iterable)
         return self.repeated(node, node.body, lambda body: ast.For(node.target, loop, body, []))
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        node.iter = self.do("listed", self.number(node.iter), self.visit(node.iter), at=node.iter)
+        node.ifs = [self.visit(test) for test in node.ifs]
+        return node
 
     def visit_While(self, node: ast.While) -> Any:
         if node.orelse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -76,7 +76,7 @@ class Scopes:
         self.macro_depth: list[int] = []  # number of scopes at each macro call
 
     @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> Generator[None, None, None]:
         """Make this the current builder."""
         token = _builder.set(self)  # type: ignore[arg-type]  the whole builder derives from this
         try:
@@ -93,7 +93,7 @@ class Scopes:
         return self.callers[-1] if self.callers else None
 
     @contextmanager
-    def at(self, span: Span | None) -> Iterator[None]:
+    def at(self, span: Span | None) -> Generator[None, None, None]:
         """Errors and statements made inside, if they have no place, are placed at ``span``."""
         if span is None:
             yield
@@ -118,7 +118,7 @@ class Scopes:
         return next(s.body for s in reversed(self.scopes) if s.kind != STATIC)
 
     @contextmanager
-    def scope(self, kind: str) -> Iterator[list[Stmt]]:
+    def scope(self, kind: str) -> Generator[list[Stmt], None, None]:
         scope = Scope(kind)
         self.scopes.append(scope)
         yield scope.body

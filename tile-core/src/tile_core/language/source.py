@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import KernelError
 from ..span import Span
-from .rewrite import BUILDER, Rewriter, arguments_of, strip_annotations
+from .rewrite import BUILDER, Rewriter, arguments_of, is_placed, strip_annotations
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,35 @@ class Rewritten:
     function: Span
 
 
-@lru_cache(maxsize=1024)
+class _Same:
+    """A code object as a key that is equal to itself only.
+
+    Python calls two code objects equal if their instructions are: functions of two files or notebook cells whose
+    annotations alone differ would share one source.
+    """
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+
+    def __hash__(self) -> int:
+        return id(self.code)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.code is self.code
+
+
 def parsed(code: CodeType) -> Parsed:
     """The source and AST of a function's code.
 
     Raises:
         KernelError: the source cannot be had (typed at a plain interactive prompt, or compiled from a string).
     """
+    return _parsed(_Same(code))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(key: _Same) -> Parsed:
+    code = key.code
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError) as error:
@@ -65,19 +87,22 @@ def parsed(code: CodeType) -> Parsed:
     if not isinstance(node, ast.FunctionDef):
         raise KernelError(f"{code.co_name} is not a plain function (def)")
     indent = len(lines[0]) - len(lines[0].lstrip())
+    ast.increment_lineno(node, first - 1)
     for n in ast.walk(node):
-        if hasattr(n, "lineno"):
-            n.lineno += first - 1  # type: ignore[attr-defined]
-            n.end_lineno += first - 1  # type: ignore[attr-defined, operator]
-            n.col_offset += indent  # type: ignore[attr-defined]
-            n.end_col_offset += indent  # type: ignore[attr-defined, operator]
+        if is_placed(n):
+            n.col_offset += indent
+            n.end_col_offset = (n.end_col_offset or 0) + indent
     return Parsed(source, code.co_filename, first, node)
 
 
-@lru_cache(maxsize=512)
 def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
     """The builder form of a function. ``names`` are what its surroundings define, made parameters of ``make``."""
-    source = parsed(code)
+    return _rewritten(_Same(code), names)
+
+
+@lru_cache(maxsize=512)
+def _rewritten(key: _Same, names: tuple[str, ...]) -> Rewritten:
+    source = parsed(key.code)
     rewriter = Rewriter(source.file, source.node.name)
     function = rewriter.function(copy.deepcopy(source.node))
     function.decorator_list = []
@@ -91,7 +116,8 @@ def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
     )
     make.type_params = []  # type: ignore[attr-defined]  a field from Python 3.12 on
     module = ast.Module([make], [])
-    _locate(module, source.node)
+    ast.copy_location(make, source.node)
+    ast.fix_missing_locations(module)  # from the nearest user node around them
     compiled = compile(module, source.file, "exec")
     arguments = source.node.args
     params = {
@@ -130,6 +156,7 @@ def instantiate(
     defaults = fn.__defaults__ or ()
     function.__defaults__ = defaults
     function.__kwdefaults__ = fn.__kwdefaults__
+    function.__qualname__ = fn.__name__
     return function, annotations, form
 
 
@@ -143,18 +170,3 @@ def _annotation_code(annotations: dict[str, ast.expr]) -> list[ast.stmt]:
 
 def _return(value: ast.expr) -> ast.Return:
     return ast.Return(value)
-
-
-def _locate(module: ast.AST, node: ast.FunctionDef) -> None:
-    """Give generated nodes the position of the nearest user node around them."""
-
-    def fix(n: ast.AST, at: tuple[int, int, int, int]) -> None:
-        if getattr(n, "lineno", None) is None:
-            if "lineno" in n._attributes:
-                n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = at  # type: ignore[attr-defined]
-        else:
-            at = n.lineno, n.col_offset, n.end_lineno, n.end_col_offset  # type: ignore[attr-defined]
-        for child in ast.iter_child_nodes(n):
-            fix(child, at)
-
-    fix(module, (node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0))

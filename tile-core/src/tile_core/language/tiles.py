@@ -13,6 +13,7 @@ from ..expr.affine import difference
 from ..expr.make import binary, unary
 from ..program import Region
 from ..span import Span
+from .several import is_tuple
 
 ARITHMETIC = {
     "add": "+",
@@ -46,6 +47,7 @@ def _operators(cls: C) -> C:
         setattr(cls, f"__r{name}__", backward(op))
     for name, op in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
         setattr(cls, f"__{name}__", forward(op))
+    # what the loops above add, checkers cannot see; nor these
     cls.__neg__ = lambda self: unary("-", self)  # type: ignore[attr-defined]
     cls.__invert__ = lambda self: unary("~", self)  # type: ignore[attr-defined]
     cls.__pow__ = lambda self, other: call("pow", expr(self), other)  # type: ignore[attr-defined]
@@ -146,7 +148,12 @@ class NoValue:
             related=[("assigned here", self.span)] if self.span else (),
         )
 
-    as_expr = __call__ = __getitem__ = __iter__ = __len__ = __bool__ = fail
+    as_expr = __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = fail
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.fail()
 
 
 for _name in (*ARITHMETIC, "lt", "le", "gt", "ge", "pow"):
@@ -160,7 +167,7 @@ def element_or_region(buffer: Buffer, index: Any, span: Span | None) -> Any:
     Raises:
         KernelError: too many indices, a constant out of range, a slice with a step.
     """
-    items = _full(buffer, index if isinstance(index, tuple) else (index,), span)
+    items = _full(buffer, index if is_tuple(index) else (index,), span)
     if not any(isinstance(i, slice) for i in items):
         indices = tuple(
             _index(i, d, buffer, n, span) for n, (i, d) in enumerate(zip(items, buffer.shape, strict=True))
@@ -183,7 +190,7 @@ def element_or_region(buffer: Buffer, index: Any, span: Span | None) -> Any:
 
 def _full(buffer: Buffer, index: tuple[Any, ...], span: Span | None) -> tuple[Any, ...]:
     """The index with ``...`` spelled out and missing dimensions taken whole."""
-    if index == ((),):
+    if len(index) == 1 and isinstance(index[0], tuple) and not index[0]:
         index = ()
     given = [i for i in index if i is not Ellipsis]
     if len(given) > buffer.ndim or len(index) - len(given) > 1:
@@ -215,7 +222,7 @@ def _index(i: Any, size: int | Expr, buffer: Buffer, dimension: int, span: Span 
 
 
 def _slice(
-    s: slice, size: int | Expr, buffer: Buffer, dimension: int, span: Span | None
+    s: Any, size: int | Expr, buffer: Buffer, dimension: int, span: Span | None
 ) -> tuple[Expr, int | Expr]:
     if s.step not in (None, 1):
         raise KernelError(

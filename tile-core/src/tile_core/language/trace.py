@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping
 from functools import cached_property, update_wrapper
@@ -48,6 +49,16 @@ class PrimFunc:
             help="return it from a @tile.jit function, or tile.compile it",
         )
 
+    def __deepcopy__(self, memo: Any) -> PrimFunc:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise KernelError(
+            f"the kernel {self.name} cannot be pickled",
+            why="it is made from Python source",
+            help="import the function that makes it in the other process",
+        )
+
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
@@ -73,12 +84,25 @@ def build(kernel: PrimFunc) -> TileProgram:
     function = kernel.function
     with b.active(), located(function.__code__.co_filename):
         call, annotations, form = instantiate(function, b, _needed(function, kernel.scope))
+        _written_out(function, form)
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         values = [_parameter(b, n, annotations, form) for n in names]
         call(*values)
     program = TileProgram(kernel.name, tuple(b.params), tuple(b.scopes[0].body), span=form.function)
     verify(program)
     return program
+
+
+def _written_out(function: FunctionType, form: Rewritten) -> None:
+    """Raise ``KernelError`` if the kernel has parameters that a caller gives by name only, or any number of."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for p in inspect.signature(function, follow_wrapped=False).parameters.values():
+        if p.kind not in kinds:
+            raise KernelError(
+                f"the parameter {str(p).partition(':')[0]} of {function.__name__} is passed by name, or is any number of them",
+                form.function,
+                help="a kernel's parameters are plain: kernel(A: T.Tensor(...), B: T.Tensor(...))",
+            )
 
 
 def _needed(function: FunctionType, scope: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import DType, dtype
 from ..errors import KernelError
 from ..expr import Expr, Var, dim
+from .several import is_tuple, several
 
 
 class Tensor:
@@ -30,10 +30,7 @@ class Tensor:
             raise KernelError(f"{len(self.strides)} strides for {len(self.shape)} dimensions")
 
     def __class_getitem__(cls, item: Any) -> Tensor:
-        shape, type = (
-            item if isinstance(item, tuple) and len(item) == 2 and _is_shape(item[0]) else (item, "float32")
-        )
-        return cls(shape, type)
+        return cls(*item) if is_tuple(item) and len(item) == 2 and _is_shape(item[0]) else cls(item)
 
     def __getitem__(self, index: Any) -> Any:
         raise KernelError("a tensor is indexed inside a kernel")
@@ -97,8 +94,7 @@ def _is_shape(item: Any) -> bool:
 
 
 def _dims(shape: Any) -> tuple[Any, ...]:
-    items: Sequence[Any] = shape if isinstance(shape, (tuple, list)) else (shape,)
-    sizes = tuple(dim(d) for d in items)
+    sizes = tuple(dim(d) for d in several(shape))
     if bad := [d for d in sizes if isinstance(d, int) and d < 0]:
         raise KernelError(f"an extent is negative: {bad[0]}")
     return sizes

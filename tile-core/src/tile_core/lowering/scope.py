@@ -5,12 +5,12 @@ Takes expressions, gives TVM expressions: ``value`` in the type of the expressio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .. import _tvm as tvm
-from ..dtypes import INT64
+from ..dtypes import INT32, INT64
 from ..errors import InternalError
 from ..expr import (
     Binary,
@@ -24,6 +24,8 @@ from ..expr import (
     Select,
     Unary,
     Var,
+    loads,
+    reads,
     walk,
 )
 from ..span import Span
@@ -31,7 +33,16 @@ from . import arithmetic, numbers
 from .memory import Memory
 from .nodes import Node, add, choose, every, i64, known, multiply, subtract, when
 
-INT32 = range(-(2**31), 2**31)
+
+def _wraps(x: Expr) -> bool:
+    """Whether a value may be taken modulo the width of its type."""
+    match x:
+        case Cast():
+            return x.dtype.is_integer and not x.dtype.holds(x.value.dtype)
+        case Binary(op="+" | "-" | "*" | "<<") | Unary(op="-"):
+            return x.dtype.kind == "uint" or (x.dtype.kind == "int" and x.dtype.bits < 32)
+        case _:
+            return False
 
 
 @dataclass
@@ -71,7 +82,7 @@ class Scope:
         return var
 
     @contextmanager
-    def assuming(self, condition: Node) -> Iterator[None]:
+    def assuming(self, condition: Node) -> Generator[None, None, None]:
         """Within the block, ``condition`` helps proofs."""
         with self.analyzer.constraint_scope(condition):
             yield
@@ -95,15 +106,35 @@ class Scope:
                 x.dtype.kind == "int" and x.dtype.bits >= 32
             ):
                 found = self._wide_binary(x)
-            case Cast(value=inner) if x.type.name == "int64" and inner.dtype.kind == "int":
-                return self.wide(inner)
+            case Cast() if x.dtype.is_integer and x.value.dtype.is_integer:
+                found = self._wide_cast(x)
             case _:
                 found = None
         return self._widened(x) if found is None else found
 
+    def _wide_cast(self, x: Cast) -> Node | None:
+        """What is cast, where the cast certainly keeps it."""
+        if x.value.dtype.bits == 64 and x.value.dtype.kind == "uint":
+            return None
+        inner, kept = self.wide(x.value), x.type.integers
+        if x.type.holds(x.value.dtype):
+            return inner
+        above = self.proves(tvm.GE(inner, i64(kept[0])))
+        below = x.type.bits == 64 or self.proves(tvm.LE(inner, i64(kept[-1])))
+        return inner if above and below else None
+
     def _widened(self, x: Expr) -> Node:
-        value = self.value(x)
-        return value if numbers.held(x.dtype) == "int64" else tvm.Cast("int64", value)
+        value, t = self.value(x), x.dtype
+        if numbers.held(t) == "int64":
+            return value
+        wide = tvm.Cast("int64", value)
+        if not any(map(_wraps, walk(x))):
+            return wide
+        # TVM's bounds take it that nothing wraps, but know nothing of exclusive or
+        hidden = tvm.BitwiseXor(tvm.BitwiseXor(wide, i64(1)), i64(1))
+        if t.kind == "int" or t.bits == 64:  # an index of 2**63 and more is as far outside as a negative one
+            return hidden
+        return tvm.BitwiseAnd(hidden, i64(t.integers[-1]))
 
     def _wide_binary(self, x: Binary) -> Node | None:
         a, b = self.wide(x.a), self.wide(x.b)
@@ -128,7 +159,7 @@ class Scope:
         if x.dtype.bits == 32 and any(isinstance(e, (Load, Call)) for e in walk(x)):
             # data in 32 bits may wrap; only a proof that it does not allows 64 bits
             bound = self.analyzer.const_int_bound(found)
-            if bound.min_value not in INT32 or bound.max_value not in INT32:
+            if bound.min_value not in INT32.integers or bound.max_value not in INT32.integers:
                 return None
         return found
 
@@ -136,7 +167,7 @@ class Scope:
     def is_comparison(x: Expr) -> bool:
         """Whether ``x`` is one comparison of integers that no memory takes part in."""
         compared = isinstance(x, Binary) and x.op in arithmetic.COMPARE and x.a.dtype.kind == "int"
-        return compared and not any(isinstance(e, Load) for e in walk(x))
+        return compared and not reads(x)
 
     def condition(self, x: Expr) -> Node | None:
         """What ``x`` says about indices, for proofs: its comparisons, joined by ``and``. None: nothing."""
@@ -243,9 +274,7 @@ class Scope:
     def _select(self, x: Select) -> Node:
         """Both sides are evaluated if all their loads are certainly inside; else only the chosen one is."""
         condition = self.value(x.condition)
-        if not x.lazy or all(
-            self._certain(e) for side in (x.then, x.other) for e in walk(side) if isinstance(e, Load)
-        ):
+        if not x.lazy or all(self._certain(e) for side in (x.then, x.other) for e in loads(side)):
             return tvm.Select(condition, self.value(x.then), self.value(x.other))
         fact = self.condition(x.condition)
         if fact is None:

@@ -17,15 +17,8 @@ def verify(program: TileProgram) -> None:
     Raises:
         KernelError: at the first statement that is wrong, with the user's place.
     """
-    scope = {p.value for p in program.params if isinstance(p.value, Var)}
-    for buffer in program.tensors:
-        scope |= {
-            v
-            for d in (*buffer.shape, *(buffer.strides or ()))
-            if not isinstance(d, int)
-            for v in variables(d)
-        }
-    _scoped(program.body, scope)
+    scalars = {p.value for p in program.params if isinstance(p.value, Var)}
+    _scoped(program.body, scalars.union(used_dimensions(program)))
     _initialised(program)
 
 
@@ -33,7 +26,7 @@ def _scoped(body: tuple[Stmt, ...], scope: set[Var]) -> None:
     """Every variable that is used is defined by an enclosing statement, or before in an enclosing body."""
     known = set(scope)
     for s in body:
-        own = set() if isinstance(s, (Bind,)) else set(defined(s))
+        own = set[Var]() if isinstance(s, (Bind,)) else set(defined(s))
         for x in expressions(s):
             for v in variables(x):
                 if v not in known:

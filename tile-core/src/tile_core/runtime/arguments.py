@@ -11,7 +11,7 @@ from typing import Any
 
 from ..dtypes import TORCH_NAMES, dtype
 from ..errors import ArgumentError
-from ..select import TensorDevice
+from ..select import HOST, TensorDevice
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class TensorView:
     owner: Any
 
     @property
+    def on_host(self) -> bool:
+        """Whether it lies in the host's own memory, whichever library it is of."""
+        return self.device == HOST or bool(self.device.torch and self.device.torch[0] == "cpu")
+
+    @property
     def contiguous(self) -> bool:
         if self.strides is None:
             return True
@@ -36,10 +41,6 @@ class TensorView:
                 return 0 in self.shape
             step *= extent
         return True
-
-
-# DLPack's kDLCPU (dlpack.h)
-HOST = TensorDevice(dlpack=1)
 
 
 def is_tensor(value: Any) -> bool:
@@ -73,6 +74,11 @@ def _is_torch(value: Any) -> bool:
 def _numpy(value: Any, name: str) -> TensorView:
     data, readonly = value.__array_interface__["data"]
     size = value.dtype.itemsize
+    if not value.dtype.isnative:
+        raise ArgumentError(
+            f"{name} has the byte order of another machine: {value.dtype.str}",
+            help="convert it: a.astype(a.dtype.newbyteorder('='))",
+        )
     if any(s % size for s in value.strides):
         raise ArgumentError(
             f"{name} has strides that are no whole elements", help="pass a copy: numpy.ascontiguousarray"
@@ -92,14 +98,20 @@ def _torch(value: Any, name: str) -> TensorView:
         raise ArgumentError(
             f"{name} is a lazy or sparse torch tensor", help="pass a plain one: .resolve_conj().contiguous()"
         )
-    where = value.device
-    hip = torch.version.hip is not None
-    device = TensorDevice(torch=(where.type, hip), index=where.index or 0)
     strides = None if value.is_contiguous() else tuple(value.stride())
     kind = str(value.dtype).removeprefix("torch.")
     return TensorView(
-        value.data_ptr(), tuple(value.shape), strides, _TORCH.get(kind, kind), device, True, value
+        value.data_ptr(), tuple(value.shape), strides, _TORCH.get(kind, kind), _place(value), True, value
     )
+
+
+def _place(tensor: Any) -> TensorDevice:
+    """Where a torch tensor lives. On the host it may be passed together with arrays of other libraries."""
+    where = tensor.device
+    if where.type == "cpu":
+        return HOST
+    hip = sys.modules["torch"].version.hip is not None
+    return TensorDevice(torch=(where.type, hip), index=where.index or 0)
 
 
 _TORCH = {torch: name for name, torch in TORCH_NAMES.items() if name != "tfloat32"}

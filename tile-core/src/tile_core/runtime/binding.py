@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 from ..backend import LaunchParam, LaunchSpec
+from ..dtypes import dtype
 from ..errors import ArgumentError
+from ..expr import row_major
 from .arguments import TensorView, is_tensor, view
 
 
@@ -52,13 +54,22 @@ ALLOWED = (
     ast.NotEq,
 )
 
-FUNCTIONS = {
+
+def _truncdiv(a: float, b: float) -> int:
+    return int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _truncmod(a: float, b: float) -> float:
+    return abs(a) % abs(b) * (1 if a >= 0 else -1)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "int32": int,
     "int64": int,
-    "truncdiv": lambda a, b: int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1),
-    "truncmod": lambda a, b: abs(a) % abs(b) * (1 if a >= 0 else -1),
+    "truncdiv": _truncdiv,
+    "truncmod": _truncmod,
 }
 
 
@@ -141,7 +152,7 @@ def bind(launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorVie
             found = view(value, p.name)  # raises: it is no tensor
         tensors.append((p, found))
         values.append(found.pointer)
-    dims = solve([(p, v.shape) for p, v in tensors])
+    dims = {**_strides_of(tensors), **solve([(p, v.shape) for p, v in tensors])}
     first = tensors[0][1] if tensors else None
     for p, v in tensors:
         _check(p, v, dims, first)
@@ -151,7 +162,19 @@ def bind(launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorVie
         values.append(_integer(p, dims[p.name]))
     known = {**{p.name: v for p, v in zip(launch.params, values, strict=True) if p.kind == "scalar"}, **dims}
     grids = tuple(tuple(max(0, evaluate(g, known)) for g in grid) for _, grid, _ in launch.entries)
+    if bad := [g for grid in grids for g in grid if g >= 2**31]:
+        raise ArgumentError(f"a grid extent is {bad[0]}, block numbers are int32")
     return Bound(tuple(values), grids, dims)
+
+
+def _strides_of(tensors: Sequence[tuple[LaunchParam, TensorView]]) -> dict[str, int]:
+    """Values of symbols that are the stride of a tensor."""
+    found: dict[str, int] = {}
+    for p, v in tensors:
+        for want, have in zip(p.strides, v.strides or row_major(v.shape), strict=False):
+            if isinstance(want, str) and want.isidentifier():
+                found.setdefault(want, have)
+    return found
 
 
 def _check(p: LaunchParam, v: TensorView, dims: Mapping[str, int], first: TensorView | None) -> None:
@@ -159,12 +182,12 @@ def _check(p: LaunchParam, v: TensorView, dims: Mapping[str, int], first: Tensor
         raise ArgumentError(
             f"{p.name} is {v.dtype}, the kernel takes {p.dtype}", help=f"convert it to {p.dtype}"
         )
-    if first is not None and v.device != first.device:
+    if first is not None and v.device != first.device and not (v.on_host and first.on_host):
         raise ArgumentError(
             f"{p.name} is on {v.device}, another argument on {first.device}", help="move them together"
         )
     if p.strides:
-        have = v.strides or _row_major(v.shape)
+        have = v.strides or row_major(v.shape)
         for n, (want, stride, extent) in enumerate(zip(p.strides, have, v.shape, strict=True)):
             if want != "" and extent > 1 and evaluate(want, {**dims}) != stride:
                 raise ArgumentError(
@@ -179,14 +202,6 @@ def _check(p: LaunchParam, v: TensorView, dims: Mapping[str, int], first: Tensor
         raise ArgumentError(f"{p.name} is written by the kernel, but it is read-only")
     if v.pointer % max(1, p.alignment) and 0 not in v.shape:
         raise ArgumentError(f"{p.name} is not aligned to {p.alignment} bytes")
-
-
-def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    out, step = [], 1
-    for extent in reversed(shape):
-        out.append(step)
-        step *= extent
-    return tuple(reversed(out))
 
 
 # types that are stored alike: an array of the first may be passed for the second
@@ -206,7 +221,7 @@ def _number(p: LaunchParam, value: Any) -> int | float:
     if p.kind == "pointer":
         return view(value, p.name).pointer if is_tensor(value) else _integer(p, value)
     value = value.item() if hasattr(value, "item") else value
-    if p.dtype.startswith(("float", "bfloat")):
+    if dtype(p.dtype).is_float:
         if not isinstance(value, (int, float)):
             raise ArgumentError(f"{p.name} is {value!r}, a number is needed")
         return float(value)
@@ -216,8 +231,8 @@ def _number(p: LaunchParam, value: Any) -> int | float:
 def _integer(p: LaunchParam, value: Any) -> int:
     if not isinstance(value, int):
         raise ArgumentError(f"{p.name} is {value!r}, an integer is needed")
-    bits = 64 if p.kind == "pointer" else int("".join(c for c in p.dtype if c.isdigit()) or 1)
-    low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if p.dtype.startswith("int") else (0, 1 << bits)
-    if not low <= value < high:
-        raise ArgumentError(f"{p.name} is {value}, which does not fit {p.dtype}")
+    kind = dtype(p.dtype)
+    if value not in kind.integers:
+        wide = f'T.dynamic("{p.name}", "int64") is wider' if p.kind == "dim" and kind.bits < 64 else ""
+        raise ArgumentError(f"{p.name} is {value}, which does not fit {p.dtype}", help=wide)
     return int(value)

@@ -104,7 +104,7 @@ class Cache:
             try:
                 status, about = path.stat(), unpack(path.read_bytes()).about
             except (OSError, ValueError, KeyError, TypeError):
-                status, about = path.stat(), {}
+                status, about = path.stat(), dict[str, Any]()
             found.append(
                 Row(
                     path.stem, about.get("name", ""), about.get("target", ""), status.st_size, status.st_mtime
@@ -125,7 +125,7 @@ class Cache:
 
     def evict(self, limit: int = LIMIT) -> None:
         """Remove the least recently used kernels until at most ``limit`` bytes are left."""
-        sizes = []
+        sizes: list[tuple[float, int, Path]] = []
         for path in self.files():
             try:
                 status = path.stat()

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from .. import settings
-from ..backend import Artifact, Backend, Finding, LaunchSpec, LoadedKernel
-from ..errors import Unsupported
+from ..backend import Artifact, Backend, Disassembles, Finding, LaunchSpec, LoadedKernel
+from ..errors import KernelError, Unsupported
 from ..graph import Graph
 from ..hardware import Target, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
-from .calling import Call, Direct
+from .calling import Call, Direct, ordered
 from .failures import folded
 from .reach import reachable
 from .targeted import Request, TargetKernel
@@ -36,22 +36,30 @@ class Kernel:
         # by state of the settings: loaded kernels that check a call's arguments by themselves
         self._direct: dict[Any, tuple[tuple[TargetKernel, Direct], ...]] = {}
 
-    def __call__(self, *arguments: Any, stream: int | None = None) -> Any:
+    def __call__(self, /, *arguments: Any, stream: int | None = None, **named: Any) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
+
+        Arguments are given in order, or by the names of the kernel's parameters.
 
         Raises:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
         state = settings.wanted_state() if self.wanted is None else None
-        for kernel, launched in self._direct.get(state, ()):
+        for kernel, launched in () if named else self._direct.get(state, ()):
             if found := launched(arguments, stream):
                 self._last = kernel
                 return None if found is True else found[0]
-        return self._call(arguments, stream, state)
+        return self._call(arguments, stream, state, named)
 
     @folded
-    def _call(self, arguments: tuple[Any, ...], stream: int | None, state: Any) -> Any:
+    def _call(
+        self, arguments: tuple[Any, ...], stream: int | None, state: Any, named: Mapping[str, Any]
+    ) -> Any:
+        if named:
+            program = self.program
+            names = [p.name for n, p in enumerate(program.params) if n not in program.outputs]
+            arguments = ordered(self.name, names, arguments, named)
         call = Call.of(arguments)
         kernel = self.on(call.where)
         launch = kernel.entry.source.launch
@@ -64,6 +72,16 @@ class Kernel:
             return found
 
         return call.run(self.name, launch, loaded, stream)
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise KernelError(
+            f"the kernel {self.name} cannot be pickled",
+            why="it is made from Python source, and holds code that is loaded into this process",
+            help="call the function that makes it in the other process; compiled code is found in the cache",
+        )
 
     def on(self, where: TensorDevice | None = None) -> TargetKernel:
         """The kernel for the target of a call with tensors that live ``where``.
@@ -123,12 +141,9 @@ class Kernel:
     @property
     def ir(self) -> str:
         """The lowered program from which the source is printed. Raises ``Unsupported`` if the backend has none."""
-        from .pipeline import legalized
+        from .pipeline import legalized, lowered_text
 
-        show = getattr(self.backend.codegen(self.info), "ir", None)
-        if show is None:
-            raise Unsupported(f"{self.backend.name} prints its source from the plan: it has no other ir")
-        return show(legalized(self.plan, self.backend))
+        return lowered_text(legalized(self.plan, self.backend), self.backend)
 
     @property
     def source(self) -> str:
@@ -181,10 +196,10 @@ class Kernel:
 
     def disassemble(self) -> str:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
-        show = getattr(self.backend.compiler(self.info), "disassemble", None)
-        if show is None:
+        compiler = self.backend.compiler(self.info)
+        if not isinstance(compiler, Disassembles):
             raise Unsupported(f"{self.backend.name} cannot disassemble")
-        return show(self.artifact)
+        return compiler.disassemble(self._now.entry.source, self.artifact)
 
     def __repr__(self) -> str:
         return (

@@ -6,7 +6,7 @@ import platform
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from importlib.metadata import PackageNotFoundError, version
@@ -41,7 +41,7 @@ def folded(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @contextmanager
-def reported(program: TileProgram, target: object) -> Iterator[None]:
+def reported(program: TileProgram, target: object) -> Generator[None, None, None]:
     """An exception that is none of ``TileError`` is a fault of tile: raise ``InternalError`` with a folder to report."""
     try:
         yield

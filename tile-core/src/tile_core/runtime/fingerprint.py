@@ -50,24 +50,40 @@ def _parts(value: Any, seen: dict[int, int]) -> Iterator[str]:
     """Texts that together describe a value."""
     match value:
         case None | bool() | int() | float() | complex() | str() | bytes() | range() | slice():
-            yield f"{type(value).__name__}:{value!r}"
+            yield _written(value)
         case DType() | Expr() | Pointer() | enum.Enum():
-            yield f"{type(value).__name__}:{value!r}"
+            yield _written(value)
         case tuple() | list():
-            yield f"{type(value).__name__}[{len(value)}"
-            for item in value:
-                yield from _parts(item, seen)
+            yield from _sequence(value, seen)
         case set() | frozenset():
-            yield f"set{sorted(map(repr, value))}"
+            yield _members(value)
         case dict() | Mapping():
-            yield f"dict[{len(value)}"
-            for key, item in value.items():
-                yield from _parts(key, seen)
-                yield from _parts(item, seen)
+            yield from _mapping(value, seen)
         case Tensor():
             yield f"tensor:{value.shape!r}:{value.dtype}:{value.strides!r}"
         case _:
             yield from _object(value, seen)
+
+
+def _written(value: Any) -> str:
+    return f"{type(value).__name__}:{value!r}"
+
+
+def _sequence(value: Any, seen: dict[int, int]) -> Iterator[str]:
+    yield f"{type(value).__name__}[{len(value)}"
+    for item in value:
+        yield from _parts(item, seen)
+
+
+def _members(value: Any) -> str:
+    return f"set{sorted(map(repr, value))}"
+
+
+def _mapping(value: Any, seen: dict[int, int]) -> Iterator[str]:
+    yield f"dict[{len(value)}"
+    for key, item in value.items():
+        yield from _parts(key, seen)
+        yield from _parts(item, seen)
 
 
 def _object(value: Any, seen: dict[int, int]) -> Iterator[str]:
@@ -102,7 +118,7 @@ def _object(value: Any, seen: dict[int, int]) -> Iterator[str]:
         case _ if type(value).__module__.partition(".")[0] in ("numpy", "torch", "ml_dtypes"):
             if type(value).__name__ in ("ndarray", "Tensor"):
                 raise Unknown(f"an array ({type(value).__name__})")
-            yield f"{type(value).__name__}:{value!r}"
+            yield _written(value)
         case _:
             raise Unknown(f"{type(value).__name__}")
 

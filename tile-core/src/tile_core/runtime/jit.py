@@ -6,16 +6,19 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, update_wrapper
-from types import FunctionType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, overload
 
+from .. import language
 from ..dtypes import dtype
 from ..errors import ArgumentError, KernelError, did_you_mean
 from ..hardware import Target
 from ..language.eager import TensorFacts, build_eager
+from ..language.several import is_tuple
 from ..language.source import parsed
-from ..language.trace import PrimFunc
+from ..language.trace import PrimFunc, build
 from ..program import TileProgram
+from ..program.text import text
 from .arguments import is_tensor, view
 from .compiled import Kernel
 from .failures import folded
@@ -95,6 +98,10 @@ class Jit:
         self._kernels: dict[Any, Kernel] = {}
         update_wrapper(self, function)
 
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method, the instance is its first argument."""
+        return self if instance is None else MethodType(self, instance)
+
     @property
     def _tile_options(self) -> tuple[Any, ...]:
         """What else decides about its kernels; part of the fingerprint of functions that use it."""
@@ -111,18 +118,19 @@ class Jit:
     @folded
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """A factory: the kernel for these values. An eager kernel: run it, and give its outputs."""
-        kernel, tensors = self._kernel(arguments, keywords)
+        kernel, tensors = self.kernel(arguments, keywords)
         return kernel(*tensors) if self.is_eager else kernel
 
     @folded
     def compile(self, *arguments: Any, target: str | Target | None = None, **keywords: Any) -> Kernel:
         """The kernel for these arguments, compiled now; no device is needed. Eager kernels take tensors or ``tile.spec``."""
-        kernel, _ = self._kernel(arguments, keywords, target)
+        kernel, _ = self.kernel(arguments, keywords, target)
         return kernel.compiled()
 
-    def _kernel(
+    def kernel(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], target: str | Target | None = None
     ) -> tuple[Kernel, list[Any]]:
+        """The kernel for these arguments, not compiled yet, and the tensors among them."""
         if self.is_eager:
             return self._eager(arguments, keywords, target or self.target)
         return self._made(arguments, keywords, target or self.target), []
@@ -136,6 +144,7 @@ class Jit:
         found = self._kernels.get(key) if key is not None else None
         if found is not None:
             return found
+        self._bound(arguments, keywords)
         made = self.function(*arguments, **keywords)
         if isinstance(made, FunctionType):
             made = PrimFunc(made)
@@ -156,7 +165,9 @@ class Jit:
 
     def _identity(self, made: PrimFunc, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
         try:
-            return fingerprint(self.function, made.function, tuple(arguments), dict(keywords))
+            return fingerprint(
+                self.function, made.function, tuple(arguments), dict(keywords), text(made.program)
+            )
         except Unknown:
             return ""
 
@@ -167,10 +178,7 @@ class Jit:
     ) -> tuple[Kernel, list[Any]]:
         if self.out_idx is not None:
             raise KernelError("out_idx is for factories; an eager kernel returns its outputs")
-        try:
-            bound = self._signature.bind(*arguments, **keywords)
-        except TypeError as error:
-            raise ArgumentError(f"{self.function.__name__}: {error}") from None
+        bound = self._bound(arguments, keywords)
         bound.apply_defaults()
         tensors = {n: v for n, v in bound.arguments.items() if is_tensor(v) or isinstance(v, TensorFacts)}
         static = {n: v for n, v in bound.arguments.items() if n not in tensors}
@@ -196,13 +204,21 @@ class Jit:
         if key is not None and key in self._kernels:
             return self._kernels[key]
         try:
-            identity = fingerprint(self.function, shapes, dict(static))
+            identity = fingerprint(self.function, shapes, dict(static), text(program))
         except Unknown:
             identity = ""
         kernel = Kernel(Request(self.function.__name__, lambda: program, identity, program.outputs), target)
         if key is not None:
             self._kernels[key] = kernel
         return kernel
+
+    def _bound(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> inspect.BoundArguments:
+        """Arguments by the names of parameters. Raises ``ArgumentError`` if they do not fit the function."""
+        try:
+            return self._signature.bind(*arguments, **keywords)
+        except TypeError as error:
+            name = self.function.__name__
+            raise ArgumentError(f"{name}: {error}", help=f"it is {name}{self._signature}") from None
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -227,9 +243,9 @@ def compile(
     kernel = function if isinstance(function, PrimFunc) else None
     if kernel is None:
         raise KernelError(f"{function!r} is not a function marked @T.prim_func")
-    program = kernel.program
+    program = build(kernel)  # again: what it uses from around it may have changed
     try:
-        identity = fingerprint(kernel.function, kernel.scope_values())
+        identity = fingerprint(kernel.function, kernel.scope_values(), text(program))
     except Unknown:
         identity = ""
     return Kernel(Request(kernel.name, lambda: program, identity, outputs_of(program, out_idx)), target)
@@ -244,15 +260,16 @@ def outputs_of(program: TileProgram, out_idx: int | Sequence[int] | None) -> tup
     """Numbers of the parameters that ``out_idx`` names. Raises ``KernelError`` if one is not there or is no tensor."""
     if out_idx is None:
         return program.outputs
+    return tuple(_output(program, n) for n in ([out_idx] if isinstance(out_idx, int) else out_idx))
+
+
+def _output(program: TileProgram, n: object) -> int:
     count = len(program.params)
-    out: list[int] = []
-    for n in [out_idx] if isinstance(out_idx, int) else out_idx:
-        if not -count <= n < count or program.params[n].tensor is None:
-            raise KernelError(
-                f"out_idx {n} names no tensor parameter of {program.name}, which has {count}", program.span
-            )
-        out.append(n % count)
-    return tuple(out)
+    if not isinstance(n, int) or not -count <= n < count or program.params[n].tensor is None:
+        raise KernelError(
+            f"out_idx {n!r} names no tensor parameter of {program.name}, which has {count}", program.span
+        )
+    return n % count
 
 
 def _facts(name: str, value: Any) -> TensorFacts:
@@ -268,24 +285,43 @@ def _key(value: Any) -> Any:
         hash(value)
     except TypeError:
         return None
-    return value, repr(value)
+    return None if _mutable(value) else (value, repr(value))
+
+
+def _mutable(value: Any) -> bool:
+    """Whether a value is, or holds, an object that may change and still be equal to itself."""
+    if is_tuple(value):
+        return any(_mutable(v) for v in value)
+    return (
+        type(value).__hash__ is object.__hash__
+        and not isinstance(value, (type, ModuleType))
+        and not callable(value)
+    )
 
 
 def _uses_language(function: FunctionType) -> bool:
     """Whether the function's own statements, not those of functions inside it, are statements of a kernel."""
     scope = inspect.getclosurevars(function)
     known = {**scope.globals, **scope.nonlocals}
-    modules = {n for n, v in known.items() if getattr(v, "__name__", "") == "tile_core.language"}
+    marks = [getattr(language, name) for name in EAGER_MARKS]
     stack: list[ast.AST] = list(parsed(function.__code__).node.body)
     while stack:
         at = stack.pop()
         if isinstance(at, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
             continue
-        match at:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
-                if module in modules and name in EAGER_MARKS:
-                    return True
-            case _:
-                pass
+        if isinstance(at, ast.Call) and _meant(at.func, known) in marks:
+            return True
         stack.extend(ast.iter_child_nodes(at))
     return False
+
+
+def _meant(name: ast.expr, known: Mapping[str, Any]) -> Any:
+    """The value of a name, or of a module's member such as ``T.copy``; None if it is something else."""
+    match name:
+        case ast.Name(id=word):
+            return known.get(word)
+        case ast.Attribute(value=inner, attr=word):
+            module = _meant(inner, known)
+            return getattr(module, word, None) if isinstance(module, ModuleType) else None
+        case _:
+            return None

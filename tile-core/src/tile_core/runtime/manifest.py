@@ -29,7 +29,8 @@ def launch_of(row: Mapping[str, Any]) -> LaunchSpec:
 
 
 def _param(row: Mapping[str, Any]) -> LaunchParam:
-    return LaunchParam(**{**row, "shape": tuple(row["shape"]), "strides": tuple(row["strides"])})
+    fields: dict[str, Any] = {**row, "shape": tuple(row["shape"]), "strides": tuple(row["strides"])}
+    return LaunchParam(**fields)
 
 
 def artifact_row(artifact: Artifact) -> dict[str, Any]:

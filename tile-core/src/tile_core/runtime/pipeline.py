@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from .. import settings
-from ..backend import Artifact, Backend, Source
+from ..backend import Artifact, Backend, ShowsIr, Source
+from ..errors import Unsupported
 from ..graph.text import text as graph_text
 from ..hardware import TargetInfo
 from ..inference.complete import complete
@@ -20,8 +17,7 @@ from ..inference.infer import infer
 from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..program.text import text as program_text
-
-log = logging.getLogger("tile")
+from .dump import Dump
 
 T = TypeVar("T")
 
@@ -42,8 +38,6 @@ def make_plan(program: TileProgram, info: TargetInfo) -> TilePlan:
     plan = infer(completion.program, info)
     if not completion.notes:
         return plan
-    from dataclasses import replace
-
     return replace(plan, notes=(*completion.notes, *plan.notes))
 
 
@@ -54,6 +48,14 @@ def legalized(plan: TilePlan, backend: Backend) -> TilePlan:
     for step in lowering.passes():
         plan = step(plan)
     return plan
+
+
+def lowered_text(plan: TilePlan, backend: Backend) -> str:
+    """The lowered program of a legalized plan. Raises ``Unsupported`` if the backend has none."""
+    codegen = backend.codegen(plan.info)
+    if not isinstance(codegen, ShowsIr):
+        raise Unsupported(f"{backend.name} prints its source from the plan: it has no other ir")
+    return codegen.ir(plan)
 
 
 def compile_program(
@@ -68,46 +70,21 @@ def compile_program(
     dump = Dump.wanted(program.name)
     times: dict[str, float] = {}
 
-    def timed(stage: str, run: Callable[[], T], show: Callable[[T], str] | None = None) -> T:
+    def timed(stage: str, run: Callable[[], T]) -> T:
         begin = time.perf_counter()
         out = run()
         times[stage] = (time.perf_counter() - begin) * 1e3
-        if show is not None:
-            dump.write(stage, out, show)
         return out
 
     dump.write("program", program, program_text)
-    plan = timed("plan", lambda: make_plan(program, info), explain)
+    plan = timed("plan", lambda: make_plan(program, info))
     dump.write("graph", plan.graph, graph_text)
+    dump.write("plan", plan, explain)
     plan = timed("legalize", lambda: legalized(plan, backend))
-    source = timed("codegen", lambda: backend.codegen(info).emit(plan), lambda s: s.text)
+    codegen = backend.codegen(info)
+    if isinstance(codegen, ShowsIr):
+        dump.write("ir", plan, codegen.ir)
+    source = timed("codegen", lambda: codegen.emit(plan))
     dump.write("source", source, lambda s: s.text)
     artifact = timed("compile", lambda: backend.compiler(info).compile(source, dict(options or {})))
-    log.debug(
-        "%s for %s: %s", program.name, info.target, ", ".join(f"{k} {v:.1f} ms" for k, v in times.items())
-    )
     return Compiled(plan, source, artifact, times)
-
-
-@dataclass
-class Dump:
-    """Writes the stages named by ``TILE_DUMP`` to a numbered folder."""
-
-    name: str
-    stages: frozenset[str]
-    folder: Path | None = None
-    count: int = 0
-
-    @staticmethod
-    def wanted(name: str) -> Dump:
-        return Dump(name, settings.current().dumped)
-
-    def write(self, stage: str, value: T, show: Callable[[T], str]) -> None:
-        """Write a stage if it is wanted. The folder is printed once."""
-        if stage not in self.stages:
-            return
-        if self.folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix=f"tile-{self.name}-"))
-            print(f"tile: stages of {self.name} are in {self.folder}")
-        (self.folder / f"{self.count:02d}_{stage}.txt").write_text(show(value), encoding="utf8")
-        self.count += 1

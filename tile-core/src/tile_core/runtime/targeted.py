@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from .. import settings
 from ..hardware import Target, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
@@ -69,7 +70,8 @@ class TargetKernel(Resident):
 
     def _find_or_make(self) -> Entry:
         cache, key = Cache(), self.key
-        found = cache.get(key) if key else None
+        dumping = bool(settings.current().dumped)  # a kernel from the cache has no stages to show
+        found = cache.get(key) if key and not dumping else None
         if found is not None:
             return found
         from .pipeline import compile_program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from .kernels import Case
 Array = NDArray[Any]
 
 
+def is_array(value: Any) -> TypeGuard[Array]:
+    return isinstance(value, np.ndarray)
+
+
 def made(case: Case, seed: int = 0) -> list[Any]:
     """An array or a number for each parameter; equal for equal seeds."""
     random = np.random.default_rng(seed)
@@ -23,13 +27,13 @@ def made(case: Case, seed: int = 0) -> list[Any]:
 
 
 def copies(arguments: Sequence[Any]) -> list[Any]:
-    return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    return [np.copy(a) if is_array(a) else a for a in arguments]
 
 
 def compare(case: Case, got: Sequence[Any], wanted: Sequence[Any]) -> None:
     """Raises ``AssertionError`` naming the parameter, the worst element and both of its values."""
     for p, a, b in zip(case.program.params, got, wanted, strict=True):
-        if not isinstance(b, np.ndarray) or b.size == 0:
+        if not is_array(b) or b.size == 0:
             continue
         exact = p.value.dtype.kind != "float"
         x, y = (v if exact else v.astype("float64") for v in (a, b))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -46,12 +46,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(Path(file)), "tile-recorder")
 
 
-def backend_name(config: pytest.Config, module: Any) -> str:
+class Asking(Protocol):
+    """A fixture's request, or a test function before it gets its parameters."""
+
+    @property
+    def config(self) -> pytest.Config: ...
+
+    @property
+    def module(self) -> Any: ...
+
+
+def backend_name(test: Asking) -> str:
     """``TILE_BACKEND`` of the test module, else the option, else the ini value."""
     name = (
-        getattr(module, "TILE_BACKEND", "")
-        or config.getoption("--tile-backend")
-        or config.getini("tile_backend")
+        getattr(test.module, "TILE_BACKEND", "")
+        or test.config.getoption("--tile-backend")
+        or test.config.getini("tile_backend")
     )
     if not name:
         raise pytest.UsageError(
@@ -62,7 +72,7 @@ def backend_name(config: pytest.Config, module: Any) -> str:
 
 @pytest.fixture
 def tile_name(request: pytest.FixtureRequest) -> str:
-    return backend_name(request.config, request.module)
+    return backend_name(request)
 
 
 @pytest.fixture
@@ -107,7 +117,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not wanted:
         return
     try:
-        backend = registry().get(backend_name(metafunc.config, metafunc.module))
+        backend = registry().get(backend_name(metafunc))
         rows = _rows(metafunc, backend, wanted)
     except BackendError as error:
         rows = [pytest.param(*[error] * len(wanted), id="backend")]
@@ -169,7 +179,7 @@ def read_xfails(file: Path) -> list[dict[str, str]]:
     """Rows of the file: ``test`` (a name or a pattern of names), ``reason`` and ``link``. [] if there is no file."""
     from ..backend import read_toml
 
-    rows = read_toml(file.read_text("utf8")).get("xfail", []) if file.is_file() else []
+    rows: list[dict[str, str]] = read_toml(file.read_text("utf8")).get("xfail", []) if file.is_file() else []
     for row in rows:
         if row.keys() != {"test", "reason", "link"}:
             raise pytest.UsageError(f"{file}: a row has the keys test, reason and link, not {sorted(row)}")

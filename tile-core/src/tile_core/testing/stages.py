@@ -15,6 +15,7 @@ from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..runtime import pipeline
 from ..runtime.binding import evaluate
+from .arguments import is_array
 from .kernels import Case
 
 R = TypeVar("R")
@@ -59,17 +60,19 @@ def launch(case: Case, backend: Backend, device: Device, arguments: Sequence[Any
 
 def _upload(value: Any, device: Device) -> Any:
     """A copy of an array in the device's memory: numpy's for a device without a torch name, else torch's."""
-    if not isinstance(value, np.ndarray) or device.torch in ("", "cpu"):
-        return value.copy() if isinstance(value, np.ndarray) else value
+    if not is_array(value):
+        return value
+    if device.torch in ("", "cpu"):
+        return np.copy(value)
     torch = importlib.import_module("torch")
     # torch does not know ml_dtypes: bytes travel, and only the pointer counts
-    return torch.from_numpy(np.frombuffer(value.tobytes(), np.uint8).copy()).to(device.torch)
+    return torch.from_numpy(np.copy(np.frombuffer(value.tobytes(), np.uint8))).to(device.torch)
 
 
 def _download(held: Any, like: Any) -> Any:
-    if not isinstance(like, np.ndarray) or isinstance(held, np.ndarray):
+    if not is_array(like) or is_array(held):
         return held
-    return np.frombuffer(held.cpu().numpy().tobytes(), like.dtype).reshape(like.shape)
+    return np.reshape(np.frombuffer(held.cpu().numpy().tobytes(), like.dtype), like.shape)
 
 
 def _pointer(value: Any) -> Any:

@@ -33,7 +33,7 @@ print(json.dumps([spent * 1e3, sorted({{m.partition(".")[0] for m in set(sys.mod
 @pytest.mark.conformance
 def test_import_is_light(tile_name: str) -> None:
     """Loading the plugin brings in no framework or vendor library, and takes little time (best of three)."""
-    runs = []
+    runs: list[tuple[float, list[str]]] = []
     for _ in range(3):
         done = subprocess.run(
             [sys.executable, "-c", IMPORT.format(name=tile_name)], capture_output=True, text=True
