@@ -258,6 +258,20 @@ def test_devices_of_several_threads(backend: Any, fake: Fake, how: str) -> None:
     assert fake.seen.context == CONTEXT
 
 
+def test_generated_code_is_compiled_loaded_and_launched(
+    fake: Fake, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The backend's own lowering and code generation; the fake driver runs nothing, so no values are looked at."""
+    for name in ("lowering", "codegen"):
+        monkeypatch.delattr(backend, name)
+    kernel = tile.compile(add, target="cuda:sm_90a")
+    for n in (1000, 1000, 5):
+        kernel(*tensors(n))
+        assert fake.seen.grid[0] == -(-n // 128)
+        assert fake.seen.block[0] == 128
+    assert fake.seen.launches == 3
+
+
 def test_options_of_the_target(backend: Any) -> None:
     assert tile.compile(add, target="cuda:sm_90a,fast_math=1").resources["registers"] > 0
     with pytest.raises(Unsupported, match="no option 'fastmath'"):
