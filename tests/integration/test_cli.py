@@ -149,7 +149,7 @@ def test_cache(capsys: pytest.CaptureFixture[str]) -> None:
         (("inspect", "matmul"), "write FILE:KERNEL"),
         (("inspect", MATMUL, "--target", "cudda"), "Did you mean 'cuda'?"),
         (("inspect", MATMUL, "--target", "cuda:sm_12"), "sm_90a"),
-        (("run", MATMUL, "--target", "cuda:sm_90a"), "in this version"),
+        (("run", MATMUL, "--target", "cuda:sm_90a"), "a kernel for cuda cannot reach them"),
         (("inspect", MATMUL, "--arg", "M"), "write --arg NAME=VALUE"),
         (("inspect", MATMUL, "--arg", "Q=1"), "it is matmul(M, N, K, block_M"),
         (("run", MATMUL, "--dim", "m"), "write --dim NAME=128"),
