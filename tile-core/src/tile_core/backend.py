@@ -65,12 +65,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What the launcher loads. ``resources``: figures such as registers, spills or shared bytes."""
+    """What the launcher loads. ``resources``: figures such as registers, spills or shared bytes.
+
+    ``findings``: what the toolkit did that costs speed, such as spilled registers.
+    """
 
     kind: str
     data: bytes
     log: str = ""
     resources: Mapping[str, int] = field(default_factory=dict[str, int])
+    findings: tuple[Finding, ...] = ()
 
 
 class Pass(Protocol):
@@ -133,6 +137,18 @@ class LoadedKernel(Protocol):
     def __call__(
         self, arguments: Sequence[int | float], grids: Sequence[tuple[int, ...]], stream: int | None = None
     ) -> None: ...
+
+
+class DirectKernel(LoadedKernel, Protocol):
+    """A loaded kernel that checks the arguments of a call by itself, so that a warm call does nothing for each in Python."""
+
+    def call(self, arguments: tuple[Any, ...], stream: int | None) -> bool:
+        """Launch with the caller's own arguments, outputs included, on ``stream`` (None: the caller's current one).
+
+        False, and nothing is launched, where an argument is wrong or out of the ordinary: the runtime then looks at them all,
+        raises ``ArgumentError`` or launches by ``__call__``. So both must agree on what is right. Raises what the launch raises.
+        """
+        ...
 
 
 class Launcher(Protocol):
