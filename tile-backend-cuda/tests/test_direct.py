@@ -217,6 +217,26 @@ def test_misuse(fake: Fake) -> None:
         kernel.plan.launch((1,), ((1,),), 0)
 
 
+def test_shapes_of_outputs(fake: Fake) -> None:
+    params = (
+        tensor("A", ("M", "N")),
+        tensor("B", ("2 * M", 3)),
+        tensor("C", ("K",)),
+        LaunchParam("s", "scalar", "int32"),
+    )
+    kernel, _ = loaded(fake, *params, dims=(*DIMS, LaunchParam("K", "dim", "int32")))
+    a, c = torch.zeros(4, 6), torch.zeros(5)
+    assert kernel.shapes((a, c, 1), (1,)) == ((8, 3),)
+    assert kernel.shapes((a, 1), (1, 2)) is None  # no input says K
+    assert kernel.shapes((a, 1, 1), (1,)) is None
+    assert kernel.shapes((a, c), (1,)) is None
+    assert kernel.shapes((a, c, 1, 1), (1,)) is None
+    assert kernel.shapes((a, c, 1), (7,)) is None
+    assert kernel.shapes((torch.zeros(8, 3), c, 1), (0,)) is None
+    with pytest.raises(TypeError):
+        kernel.shapes([a], (1,))
+
+
 def test_kernels_beyond_the_limits_are_launched_through_ctypes(fake: Fake) -> None:
     many = [LaunchParam(f"s{n}", "scalar", "int32") for n in range(100)]
     kernel = fake.launcher("native").load(

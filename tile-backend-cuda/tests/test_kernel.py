@@ -168,11 +168,39 @@ def test_the_environment_is_followed(
         settings._override.reset(token)
 
 
-def test_outputs_are_allocated(backend: Any) -> None:
+def test_outputs_are_allocated(backend: Any, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warm too, in the kind of the inputs, by C where it can."""
+    for out_idx, given in (([-1], 2), ([0], 2), (1, 2)):
+        kernel = tile.compile(add, out_idx=out_idx, target="cuda:sm_90a")
+        a, b, _ = tensors()
+        kernel(a, b)
+        looked: list[str] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(calling.Call, "of", lambda x, looked=looked: looked.append("at") or _call_of(x))
+            for n in (256, 1, 300):
+                inputs = [torch.randn(n) for _ in range(given)]
+                made = kernel(*inputs)
+                assert made.shape == (n,) and made.dtype == torch.float32
+                if out_idx == [-1]:
+                    assert torch.equal(made, inputs[0] + inputs[1])
+            assert looked == ([] if how == "native" else ["at"] * 3)
+        with pytest.raises(ArgumentError, match="takes 2 arguments"):
+            kernel(a)
+        with pytest.raises(ArgumentError, match="is float16"):
+            kernel(a.half(), b)
     kernel = tile.compile(add, out_idx=[-1], target="cuda:sm_90a")
-    a, b, _ = tensors()
     for _ in range(2):
-        assert torch.equal(kernel(a, b), a + b)
+        made = kernel(np.ones(5, np.float32), np.ones(5, np.float32))
+        assert isinstance(made, np.ndarray)
+        assert (made == 2).all()
+
+
+def test_several_outputs_in_the_order_asked_for(backend: Any) -> None:
+    kernel = tile.compile(add, out_idx=[2, 0], target="cuda:sm_90a")
+    b = torch.zeros(64)
+    for _ in range(3):
+        c, a = kernel(b)
+        assert torch.equal(c, a) and c.shape == (64,)
 
 
 def test_what_was_compiled(backend: Any) -> None:

@@ -150,6 +150,15 @@ class DirectKernel(LoadedKernel, Protocol):
         """
         ...
 
+    def shapes(
+        self, arguments: tuple[Any, ...], outputs: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], ...] | None:
+        """Shapes of the outputs (numbers of parameters, in order) that are allocated for a call with the other arguments.
+
+        None where an argument is out of the ordinary, as for ``call``.
+        """
+        ...
+
 
 class Launcher(Protocol):
     """Loads artifacts onto one device and runs them."""

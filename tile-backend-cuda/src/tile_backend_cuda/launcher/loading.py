@@ -134,7 +134,7 @@ class CudaKernel:
     """A loaded kernel. Threads may share it.
 
     ``call(arguments, stream)``, where the native launcher is there, checks and launches without Python looking at an argument;
-    it gives False if anything is out of the ordinary.
+    it gives False if anything is out of the ordinary. ``shapes(inputs, outputs)``: those of outputs to be allocated, or None.
     """
 
     def __init__(self, launcher: CudaLauncher, plan: Outline, functions: Sequence[int]) -> None:
@@ -147,6 +147,7 @@ class CudaKernel:
         made = native.plan(extension, *own, launcher.device_type) if extension else None
         self.plan = made or PortablePlan(*own)
         self.call: Callable[[tuple[Any, ...], int | None], bool] | None = made.call if made else None
+        self.shapes: Callable[[tuple[Any, ...], tuple[int, ...]], Any] | None = made.shapes if made else None
 
     def __call__(
         self, arguments: Sequence[int | float], grids: Sequence[tuple[int, ...]], stream: int | None = None

@@ -17,7 +17,7 @@ from ..errors import BackendError, TileError
 from ..hardware import Target
 from ..registry import registry
 from .cache import Entry
-from .calling import Call, Direct, direct
+from .calling import Call, Direct
 from .failures import folded
 from .manifest import artifact_of, artifact_row, launch_of, launch_row
 from .reach import reachable
@@ -48,8 +48,8 @@ class Bundle:
             NoDevice: there is no device of the target.
         """
         for launched in self._direct:
-            if launched(arguments, stream):
-                return None
+            if found := launched(arguments, stream):
+                return None if found is True else found[0]
         return self._call(arguments, stream)
 
     @folded
@@ -58,8 +58,9 @@ class Bundle:
         reachable(self.backend, call.where)
 
         def loaded() -> LoadedKernel:
-            found = self._kernel.loaded(call.index)
-            self._direct = (*self._direct, *(d for d in direct(found, self.launch) if d not in self._direct))
+            found, further = self._kernel.loaded(call.index), self._kernel.direct(call.index)
+            if further is not None and further not in self._direct:
+                self._direct = (*self._direct, further)
             return found
 
         return call.run(self.name, self.launch, loaded, stream)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..backend import LaunchSpec, LoadedKernel
+from ..backend import DirectKernel, LaunchSpec, LoadedKernel
 from ..errors import ArgumentError
 from ..select import TensorDevice
 from .arguments import TensorView, allocator, is_tensor, view
 from .binding import bind, evaluate, solve
 
-# What a loaded kernel offers that checks a call by itself: (arguments, stream) -> whether it was launched.
-Direct = Callable[[tuple[Any, ...], "int | None"], bool]
+# A way around Python for warm calls: (arguments, stream) -> True, or the outputs in a tuple of one; false: take the long way.
+Direct = Callable[[tuple[Any, ...], "int | None"], Any]
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,37 @@ class Call:
         return [value for value, _ in full], [v for _, v in full], finish
 
 
-def direct(loaded: LoadedKernel, launch: LaunchSpec) -> Sequence[Direct]:
-    """The way around Python for further calls, if the loaded kernel has one; none where the runtime allocates outputs."""
-    found = None if launch.outputs else getattr(loaded, "call", None)
-    return () if found is None else (found,)
+def direct(loaded: LoadedKernel, launch: LaunchSpec) -> Direct | None:
+    """The way around Python for further calls, if the loaded kernel checks arguments by itself."""
+    call = getattr(loaded, "call", None)
+    if call is None or not launch.outputs:
+        return call
+    return _Allocating(loaded, call, launch)  # type: ignore[arg-type]
+
+
+class _Allocating:
+    """Allocates the outputs and calls."""
+
+    def __init__(self, loaded: DirectKernel, call: Direct, launch: LaunchSpec) -> None:
+        self.call = call
+        self.shapes = loaded.shapes
+        self.outputs = tuple(sorted(launch.outputs))
+        self.dtypes = [launch.params[n].dtype for n in self.outputs]
+        self.given = tuple(launch.outputs)
+
+    def __call__(self, arguments: tuple[Any, ...], stream: int | None) -> tuple[Any] | None:
+        shapes = self.shapes(arguments, self.outputs)
+        like = next((a for a in arguments if is_tensor(a)), None)
+        if shapes is None or like is None:
+            return None
+        allocate, finish = allocator(like)
+        full = list(arguments)
+        for n, shape, dtype in zip(self.outputs, shapes, self.dtypes, strict=True):
+            full.insert(n, allocate(shape, dtype))
+        if not self.call(tuple(full), stream):
+            return None
+        made = tuple(finish(full[n]) for n in self.given)
+        return (made[0] if len(made) == 1 else made,)
 
 
 def _same(value: Any) -> Any:

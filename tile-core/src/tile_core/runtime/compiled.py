@@ -15,7 +15,7 @@ from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
-from .calling import Call, Direct, direct
+from .calling import Call, Direct
 from .failures import folded
 from .reach import reachable
 from .targeted import Request, TargetKernel
@@ -47,9 +47,9 @@ class Kernel:
         """
         state = settings.wanted_state() if self.wanted is None else None
         for kernel, launched in () if named else self._direct.get(state, ()):
-            if launched(arguments, stream):
+            if found := launched(arguments, stream):
                 self._last = kernel
-                return None
+                return None if found is True else found[0]
         return self._call(arguments, named, stream, state)
 
     @folded
@@ -61,10 +61,10 @@ class Kernel:
         launch = kernel.entry.source.launch
 
         def loaded() -> LoadedKernel:
-            found = kernel.loaded(call.index)
+            found, further = kernel.loaded(call.index), kernel.direct(call.index)
             known = self._direct.get(state, ())
-            more = [(kernel, d) for d in direct(found, launch) if (kernel, d) not in known]
-            self._direct[state] = (*known, *more)
+            if further is not None and (kernel, further) not in known:
+                self._direct[state] = (*known, (kernel, further))
             return found
 
         return call.run(self.name, launch, loaded, stream)

@@ -11,6 +11,7 @@ from ..errors import NoDevice
 from ..hardware import Device, Target
 from ..registry import registry
 from .cache import Entry
+from .calling import Direct, direct
 
 
 class Resident(ABC):
@@ -20,6 +21,7 @@ class Resident(ABC):
         self.target = target
         self._lock = RLock()
         self._loaded: dict[int, LoadedKernel] = {}
+        self._direct: dict[int, Direct | None] = {}
 
     @property
     @abstractmethod
@@ -42,6 +44,14 @@ class Resident(ABC):
                 entry = self.entry
                 self._loaded[index] = launcher.load(entry.artifact, entry.source.launch)
             return self._loaded[index]
+
+    def direct(self, index: int) -> Direct | None:
+        """The way around Python for further calls on a device, if the loaded kernel has one; always the same object."""
+        if index not in self._direct:
+            loaded = self.loaded(index)
+            with self._lock:
+                self._direct.setdefault(index, direct(loaded, self.entry.source.launch))
+        return self._direct[index]
 
     def _device(self, index: int) -> Device:
         devices = self.backend.devices()

@@ -154,6 +154,33 @@ static int take_arguments(Plan *p, PyObject *arguments, Call *c) {
   return c->first ? HIT : MISS;
 }
 
+// The inputs of a call whose outputs, parameters of these numbers, are still to be allocated. Binds their dimensions.
+static int take_inputs(Plan *p, PyObject *inputs, PyObject *outputs, Call *c) {
+  Py_ssize_t left = PyTuple_Size(outputs), given = PyTuple_Size(inputs), taken = 0, next = 0;
+  if (left < 0 || given + left != p->given_count) return MISS;
+  for (int i = 0; i < p->given_count; i++) {
+    if (next < left && PyLong_AsLong(PyTuple_GetItem(outputs, next)) == i) next++; // in order
+    else if (taken == given || take_argument(p, i, PyTuple_GetItem(inputs, taken++), c)) return MISS;
+  }
+  return HIT;
+}
+
+// The shape of a tensor that is still to be allocated, or NULL, without an error where a dimension is not known.
+static PyObject *shape_of(const Param *s, const Call *c) {
+  PyObject *shape = PyTuple_New(s->rank);
+  for (int n = 0; shape && n < s->rank; n++) {
+    int64_t extent;
+    int slot = s->dim_slot[n];
+    int unknown = slot >= 0 && !(c->bound[slot >> 6] >> (slot & 63) & 1);
+    PyObject *number = unknown || evaluate(&s->dims[n], c->slots, &extent) || extent < 0 ? NULL : PyLong_FromLongLong(extent);
+    if (!number || PyTuple_SetItem(shape, n, number)) {
+      Py_DECREF(shape);
+      return NULL;
+    }
+  }
+  return shape;
+}
+
 // Values that Python has checked: addresses and numbers, one for each parameter.
 static int take_values(Plan *p, PyObject *values, Call *c) {
   if (PySequence_Size(values) != p->param_count) {

@@ -23,6 +23,31 @@ static PyObject *plan_call(PyObject *self, PyObject *const *args, Py_ssize_t n) 
   Py_RETURN_TRUE;
 }
 
+// shapes(inputs, numbers of outputs) -> their shapes; None: something is not plain.
+static PyObject *plan_shapes(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+  Plan *p = (Plan *)self;
+  if (n != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) return PyErr_Format(PyExc_TypeError, "shapes takes two tuples");
+  Call c;
+  memset(c.bound, 0, sizeof c.bound);
+  memset(c.slots, 0, sizeof c.slots); // a dimension that no input gives
+  c.first = NULL;
+  Py_ssize_t count = PyTuple_Size(args[1]);
+  PyObject *shapes = take_inputs(p, args[0], args[1], &c) ? NULL : PyTuple_New(count);
+  for (Py_ssize_t i = 0; shapes && i < count; i++) {
+    long number = PyLong_AsLong(PyTuple_GetItem(args[1], i));
+    PyObject *shape = 0 <= number && number < p->given_count ? shape_of(&p->params[number], &c) : NULL;
+    if (shape) {
+      PyTuple_SetItem(shapes, i, shape);
+      continue;
+    }
+    Py_DECREF(shapes);
+    shapes = NULL;
+  }
+  if (shapes) return shapes;
+  PyErr_Clear();
+  Py_RETURN_NONE;
+}
+
 static int read_grids(Plan *p, PyObject *grids, Launch *l) {
   for (int e = 0; e < p->entry_count; e++) {
     PyObject *grid = PySequence_GetItem(grids, e);
@@ -72,6 +97,7 @@ static void plan_free(PyObject *self) {
 
 static PyMethodDef plan_methods[] = {
     {"call", (PyCFunction)(void *)plan_call, METH_FASTCALL, "call(arguments, stream) -> whether it was launched"},
+    {"shapes", (PyCFunction)(void *)plan_shapes, METH_FASTCALL, "shapes(inputs, numbers of outputs) -> their shapes, or None"},
     {"launch", (PyCFunction)(void *)plan_launch, METH_FASTCALL, "launch(values, grids, stream)"},
     {0}};
 
