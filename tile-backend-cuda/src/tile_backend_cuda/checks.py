@@ -24,6 +24,10 @@ def _launcher() -> Finding:
 
     if native.module() is not None:
         return Finding("ok", "native")
+    if native.built() is not None:
+        return Finding(
+            "warning", "ctypes, as the native extension is of other sources", "install the package again"
+        )
     remedy = "install the package's wheel, or from source with a C compiler: a launch then takes a tenth of the time"
     return Finding("warning", "ctypes, without the native extension", remedy)
 

@@ -13,10 +13,17 @@ from .failures import raise_failure
 from .outline import Entry, Map, Outline, Param
 
 CUDA = 2  # kDLCUDA of dlpack.h
+INTERFACE = 1  # the number in sources/launch.c: a build of other sources is not used
 
 
 def module() -> ModuleType | None:
-    """The compiled extension, or None if this installation was built without a C compiler."""
+    """The compiled extension, or None if this installation was built without a C compiler, or from other sources."""
+    found = built()
+    return found if found is not None and found.INTERFACE == INTERFACE else None
+
+
+def built() -> ModuleType | None:
+    """The compiled extension as it lies there."""
     try:
         return import_module("._launch", __package__)
     except ImportError:

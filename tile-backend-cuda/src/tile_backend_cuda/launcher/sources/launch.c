@@ -1,6 +1,8 @@
 // tile_backend_cuda.launcher._launch: the type Plan, made once for a kernel on a device. One file for every Python from 3.10.
 #include "build.h"
 
+enum { INTERFACE = 1 }; // the number in native.py: they change together, with what Plan takes and offers
+
 // call(arguments, stream) -> whether it was launched. False: something is not plain, Python looks at the arguments.
 static PyObject *plan_call(PyObject *self, PyObject *const *args, Py_ssize_t n) {
   Plan *p = (Plan *)self;
@@ -114,7 +116,7 @@ static int module_exec(PyObject *module) {
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Plan", type);
   Py_DECREF(type);
-  return failed;
+  return failed ? failed : PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
 }
 
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, (void *)module_exec}, {0}};
