@@ -137,9 +137,10 @@ def test_findings(text: str, entry: Any, message: str) -> None:
 
 def test_the_cure_of_c7515() -> None:
     clear = 'asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i]))'
-    made = compiler("sm_90a").compile(source(wgmma(clear), PRODUCT), {"strict": True})
+    text = source(wgmma(clear), PRODUCT)
+    made = compiler("sm_90a").compile(text, {"strict": True})
     assert made.findings == ()
-    assert "HGMMA" in compiler("sm_90a").disassemble(made)
+    assert "HGMMA" in compiler("sm_90a").disassemble(text, made)
 
 
 def test_the_log_of_nvcc_reads_the_same() -> None:
@@ -312,7 +313,7 @@ def test_no_disassembler(only: Callable[..., None]) -> None:
 
 def test_a_cubin_that_is_none() -> None:
     with pytest.raises(BackendError, match="fails"):
-        compiler("sm_90a").disassemble(Artifact("cubin", b"nothing"))
+        compiler("sm_90a").disassemble(source("", ""), Artifact("cubin", b"nothing"))
 
 
 def test_fingerprint_loads_nothing() -> None:
