@@ -179,7 +179,7 @@ def test_fast_math_is_off_unless_asked_for() -> None:
     also = compiler("sm_90a").compile(source(KERNELS, ADD, SCALE), {"fast_math": True})
     assert exact.data != fast.data
     assert fast.data == also.data
-    assert "MUFU.SIN" in compiler("sm_90a").disassemble(fast)
+    assert "MUFU.SIN" in compiler("sm_90a").disassemble(source(KERNELS), fast)
 
 
 def test_line_info() -> None:
@@ -313,7 +313,7 @@ def test_no_disassembler(only: Callable[..., None]) -> None:
 
 def test_a_cubin_that_is_none() -> None:
     with pytest.raises(BackendError, match="fails"):
-        compiler("sm_90a").disassemble(source("", ""), Artifact("cubin", b"nothing"))
+        compiler("sm_90a").disassemble(source(""), Artifact("cubin", b"nothing"))
 
 
 def test_fingerprint_loads_nothing() -> None:
