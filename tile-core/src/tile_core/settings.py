@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from .errors import TileError, did_you_mean
 
@@ -86,7 +87,7 @@ def _flag(text: str) -> bool:
 
 def from_environment() -> Settings:
     """Settings as the environment gives them. A malformed value raises ``TileError`` naming the variable."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for field in fields(Settings):
         variable = variable_name(field.name)
         text = os.environ.get(variable, "").strip()
@@ -103,7 +104,7 @@ def from_environment() -> Settings:
                 found[field.name] = int(text)
             case _:
                 found[field.name] = text
-    return Settings(**found)  # type: ignore[arg-type]
+    return Settings(**found)
 
 
 def variable_name(setting: str) -> str:
@@ -111,9 +112,9 @@ def variable_name(setting: str) -> str:
 
 
 @contextmanager
-def scope(**changes: object) -> Generator[Settings, None, None]:
+def scope(**changes: Any) -> Generator[Settings, None, None]:
     """Other settings inside a ``with`` block: ``with settings.scope(target="cpu"): ...``."""
-    token = _override.set(replace(current(), **changes))  # type: ignore[arg-type]
+    token = _override.set(replace(current(), **changes))
     try:
         yield current()
     finally:

@@ -145,7 +145,7 @@ class Expr:
     def __index__(self) -> int:
         raise _make().no_number(self)
 
-    __int__ = __float__ = __index__  # type: ignore[assignment]
+    __int__ = __float__ = __index__
 
 
 def _make() -> Any:
@@ -325,7 +325,8 @@ class Buffer:
     @property
     def static_shape(self) -> tuple[int, ...] | None:
         """The shape if every dimension is a number, else None."""
-        return self.shape if all(isinstance(d, int) for d in self.shape) else None  # type: ignore[return-value]
+        known = tuple(d for d in self.shape if isinstance(d, int))
+        return known if len(known) == len(self.shape) else None
 
     def row_major_strides(self) -> tuple[int | Expr, ...]:
         """``strides``, or the strides of the contiguous row-major order."""

@@ -155,7 +155,7 @@ PAIRS: dict[str, Callable[..., Array]] = {
     "ieee_div": np.divide,
     "ieee_sqrt": np.sqrt,
     "ieee_rcp": lambda x: 1 / x,
-    "ieee_rsqrt": lambda x: 1 / np.sqrt(x),
+    "ieee_rsqrt": lambda x: (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype),
 }
 
 TESTS: dict[str, Callable[[Array], Array]] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}

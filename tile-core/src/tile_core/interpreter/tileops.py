@@ -141,11 +141,14 @@ def gemm(s: Gemm, lanes: Lanes) -> None:
 
 
 def _wide(type: DType) -> DType:
-    return dtype("float64" if type.is_float else "int64")
+    return dtype("float64" if type.is_float else "uint64" if type.kind == "uint" else "int64")
 
 
-def _magnitude(value: Array) -> Array:
-    return np.abs(value)
+def _magnitude(value: Array, type: DType) -> Array:
+    """Absolute values of ``type`` in its wide type: that of the least integer is itself."""
+    if type.is_float or type.is_bool:
+        return np.abs(value)
+    return scalars.convert(scalars.convert(np.abs(value), _wide(type), type), type, _wide(type))
 
 
 FOLDS: dict[str, tuple[Callable[..., Array], Callable[[Array, Array], Array]]] = {
@@ -169,10 +172,16 @@ PROPAGATING: dict[str, tuple[Callable[..., Array], Callable[[Array, Array], Arra
 
 
 def reduce(s: Reduce, lanes: Lanes) -> None:
-    wide = _wide(s.dst.dtype if s.kind in ("sum", "abssum") else s.src.dtype)
-    value = scalars.convert(read(s.src, lanes), s.src.dtype, wide)
+    made_in = s.dst.dtype if s.kind in ("sum", "abssum") or not s.src.dtype.is_float else s.src.dtype
+    wide = _wide(made_in)
+    value = read(s.src, lanes)
+    if made_in != s.src.dtype and not made_in.is_float:
+        value = scalars.convert(value, s.src.dtype, made_in)
+        value = scalars.convert(value, made_in, wide)
+    else:
+        value = scalars.convert(value, s.src.dtype, wide)
     if s.kind in ("absmax", "abssum"):
-        value = _magnitude(value)
+        value = _magnitude(value, made_in)
     fold, join = PROPAGATING[s.kind] if s.propagate_nan and s.kind in PROPAGATING else FOLDS[s.kind]
     if value.shape[s.axis] == 0:
         raise KernelError(f"a reduction over no elements of {s.src.buffer.name}", s.span)

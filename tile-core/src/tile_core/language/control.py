@@ -32,15 +32,16 @@ def Kernel(*grid: Any, threads: int | Sequence[int] | None = None) -> AbstractCo
     if bad := [g for g in sizes if isinstance(g, int) and g > GREATEST_EXTENT]:
         raise KernelError(f"a grid extent is {bad[0]}, block numbers are int32: at most {GREATEST_EXTENT}")
     block = None if threads is None else _counts(threads)
-    return LaunchSpec(sizes, block)  # type: ignore[return-value]
+    return LaunchSpec(sizes, block)
 
 
 def _counts(threads: Any) -> tuple[int, ...]:
     given = several(threads)
-    sizes = tuple(dim(t) if hasattr(t, "__index__") and not isinstance(t, bool) else None for t in given)
-    if not (1 <= len(sizes) <= 3 and all(isinstance(t, int) and t > 0 for t in sizes)):
+    sizes = [dim(t) if hasattr(t, "__index__") and not isinstance(t, bool) else None for t in given]
+    counts = tuple(n for n in sizes if isinstance(n, int) and n > 0)
+    if not 1 <= len(given) <= 3 or len(counts) != len(given):
         raise KernelError(f"threads is one to three positive numbers, not {threads!r}")
-    return sizes  # type: ignore[return-value]
+    return counts
 
 
 def _annotations(**values: Any) -> tuple[tuple[str, Any], ...]:

@@ -265,7 +265,7 @@ def min_value(dtype: Any) -> Expr:
 
 
 def ceildiv(a: Any, b: Any) -> Any:
-    """``ceil(a / b)`` of integers; a number if both are numbers."""
+    """``ceil(a / b)`` of integers, b positive; a number if both are numbers."""
     return _ceildiv(a, b)
 
 

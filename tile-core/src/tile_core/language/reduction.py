@@ -6,13 +6,14 @@ from typing import Any
 
 from ..dtypes import BOOL
 from ..errors import KernelError
-from ..expr import Expr, shape_text
+from ..expr import Expr, cast, shape_text
 from ..expr.affine import same_shape
-from ..program import Quantify, Reduce, Region, Scan
+from ..program import Fill, Quantify, Reduce, Region, Scan
 from .builder import current
 from .movement import region
 
 INTEGER_ONLY = ("bitand", "bitor", "bitxor")
+OF_NOTHING = {"sum": 0, "abssum": 0, "bitand": -1, "bitor": 0, "bitxor": 0}
 
 
 def reduce(
@@ -47,7 +48,20 @@ def reduce(
             f"{src.buffer.name} {shape_text(src.shape)} without dimension {axis} is {shape_text(rest)}",
             help=f"declare the result as T.alloc_fragment({shape_text(rest or [1])}, ...)",
         )
-    b.emit(Reduce(reduce_type, src, dst, axis, clear, nan_propagate))
+    if isinstance(src.shape[axis], int) and src.shape[axis] == 0:
+        _of_nothing(reduce_type, src, dst, clear)
+    else:
+        b.emit(Reduce(reduce_type, src, dst, axis, clear, nan_propagate))
+
+
+def _of_nothing(kind: str, src: Region, dst: Region, clear: bool) -> None:
+    """A reduction over no elements leaves the value that changes nothing, if there is one."""
+    if 0 in dst.shape:
+        return
+    if kind not in OF_NOTHING:
+        raise KernelError(f"reduce_{kind} over no elements of {src.buffer.name} has no value")
+    if clear:
+        current().emit(Fill(dst, cast(OF_NOTHING[kind], dst.dtype)))
 
 
 def _axis(dim: object, src: Region) -> int:

@@ -83,7 +83,7 @@ def encode(value: Node, t: DType) -> Node:
         return tvm.Cast("uint8", value)
     if narrow_float(t):
         return tvm.call_pure(storage(t), f"tile.encode.{t.name}", value)
-    if narrow_integer(t):
+    if narrow_integer(t) and t.name != "int1":  # numpy has no type for it: -1 is stored as int8's
         return tvm.BitwiseAnd(value, tvm.IntImm(held(t), (1 << t.bits) - 1))
     return value
 

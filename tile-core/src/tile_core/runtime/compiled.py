@@ -215,7 +215,7 @@ class Kernel:
 
     def disassemble(self) -> str:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
-        compiler: object = self.backend.compiler(self.info)
+        compiler = self.backend.compiler(self.info)
         if not isinstance(compiler, Disassembles):
             raise Unsupported(f"{self.backend.name} cannot disassemble")
         return compiler.disassemble(self._now.entry.source, self.artifact)

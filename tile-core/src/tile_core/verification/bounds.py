@@ -172,10 +172,13 @@ def _judged(
     lows, highs, size = interval(first, known), interval(last, known), interval(top, known)
     shown = f"{text(first)} to {text(last)}" if first is not last else text(first)
     reason = f"{shown} is not always in 0 to {text(top)}"
-    fixed = isinstance(first, Const) and isinstance(last, Const)
     outside = (lows.low is not None and size.high is not None and lows.low > size.high) or (
         highs.high is not None and highs.high < 0
     )
-    partly = fixed and not padded and size.high is not None and (first.value < 0 or last.value > size.high)  # type: ignore[union-attr]
+    partly = (
+        (isinstance(first, Const) and isinstance(last, Const) and size.high is not None)
+        and not padded
+        and (first.value < 0 or last.value > size.high)
+    )
     status = Status.VIOLATED if outside or partly else Status.GUARD_NEEDED
     return Obligation(status, buffer, dim, reason, span, s)

@@ -66,8 +66,8 @@ def _narrow(name: str, op: str, type_name: str) -> Function:
 
 NARROW_OPS: dict[str, Callable[[Function, Value, Value], Value]] = {
     "add": lambda b, old, x: old + x,
-    "max": lambda b, old, x: b.intrinsic("maxnum", old, x),
-    "min": lambda b, old, x: b.intrinsic("minnum", old, x),
+    "max": lambda b, old, x: b.extremum("max", old, x),
+    "min": lambda b, old, x: b.extremum("min", old, x),
     "load": lambda b, old, x: old,
     "store": lambda b, old, x: x,
 }

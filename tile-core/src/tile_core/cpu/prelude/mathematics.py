@@ -203,9 +203,8 @@ def _direct(intrinsic: str) -> Callable[..., Value]:
     return lambda b, *x: b.intrinsic(intrinsic, *x)
 
 
-def _quiet(intrinsic: str) -> Callable[..., Value]:
-    """MinNum and maxNum: the operand that is not NaN."""
-    return lambda b, x, y: b.intrinsic(intrinsic, x, y)
+def _extremum(kind: str) -> Callable[..., Value]:
+    return lambda b, x, y: b.extremum(kind, x, y)
 
 
 Body = Callable[..., Value]
@@ -246,8 +245,8 @@ ANY_FLOAT: dict[str, Body] = {
     "trunc": _direct("trunc"),
     "abs": _direct("fabs"),
     "fma": _direct("fma"),
-    "min": _quiet("minnum"),
-    "max": _quiet("maxnum"),
+    "min": _extremum("min"),
+    "max": _extremum("max"),
     "minimum": _direct("minimum"),
     "maximum": _direct("maximum"),
     "floordiv": floor_division,

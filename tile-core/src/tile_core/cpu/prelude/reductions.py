@@ -6,9 +6,9 @@ from .writer import Function, Value, mangled, vector
 
 ACCUMULATORS = 4  # independent chains that hide the latency of the adder
 ELEMENTS = {"float32": ("float", 4), "float64": ("double", 8)}
-STEP = {"sum": "fadd", "max": "maxnum", "min": "minnum", "max_nan": "maximum", "min_nan": "minimum"}
+STEP = {"max_nan": "maximum", "min_nan": "minimum"}
 WHOLE = {"max": "fmax", "min": "fmin", "max_nan": "fmaximum", "min_nan": "fminimum"}
-# maxnum of NaN and x is x: starting from NaN skips NaN, and a row of nothing else gives NaN
+# the greater of NaN and x is x: starting from NaN skips NaN, and a row of nothing else gives NaN
 START = {
     "sum": 0.0,
     "max": float("nan"),
@@ -84,7 +84,10 @@ class _Writer:
         return sums
 
     def _combine(self, a: Value, x: Value) -> Value:
-        return a + x if self.kind == "sum" else self.b.intrinsic(STEP[self.kind], a, x)
+        if self.kind == "sum":
+            return a + x
+        step = STEP.get(self.kind)
+        return self.b.intrinsic(step, a, x) if step else self.b.extremum(self.kind, a, x)
 
     def _whole(self, x: Value) -> Value:
         b = self.b

@@ -184,6 +184,15 @@ class Function:
         type = arguments[0].type
         return self.call(f"llvm.{name}.{mangled(type)}", type, *arguments)
 
+    def extremum(self, kind: str, a: Value, x: Value) -> Value:
+        """``min`` or ``max`` of floats: the operand that is not NaN, zeros of either sign.
+
+        Not ``minnum``: LLVM 22.1 widens loops that reduce several values by it, and leaves out their last iterations.
+        """
+        name = f"llvm.{kind}imumnum.{mangled(a.type)}"
+        self.declared[name] = f"declare {a.type} @{name}({a.type}, {a.type})"
+        return self.emit(a.type, f"call nsz {a.type} @{name}({a.type} {a.text}, {a.type} {x.text})")
+
     def multiply_add(self, a: Value, b: Value, c: Value | float) -> Value:
         """``a * b + c``, in one rounding where the machine has the instruction."""
         c = self.value(c, a.type)
