@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.backend import ApiVersion, Check, FactsOnly
+from tile_core.backend import ApiVersion, Check, Codegen, FactsOnly, Lowering
 from tile_core.hardware import Device, TargetInfo
 
 
@@ -24,6 +24,16 @@ class CudaBackend(FactsOnly):
         from .probe import devices
 
         return devices()
+
+    def lowering(self, info: TargetInfo) -> Lowering:
+        from .lowering import CudaLowering
+
+        return CudaLowering(info)
+
+    def codegen(self, info: TargetInfo) -> Codegen:
+        from .codegen import CudaCodegen
+
+        return CudaCodegen(info)
 
     def checks(self) -> Sequence[Check]:
         from .checks import CHECKS

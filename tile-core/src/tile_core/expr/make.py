@@ -235,10 +235,10 @@ def _neutral(op: str, x: Expr, y: Expr) -> Expr | None:
         return const(0, x.dtype)
     if op in ("%", "truncmod") and _is(y, 1):
         return const(0, x.dtype)
-    if op == "and" and isinstance(x, Const):
-        return y if x.value else x
-    if op == "or" and isinstance(x, Const):
-        return x if x.value else y
+    if op in ("and", "or"):
+        for known, other in ((x, y), (y, x)):
+            if isinstance(known, Const):
+                return other if bool(known.value) == (op == "and") else known
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any, overload
 
 from ..dtypes import BOOL, DType
@@ -35,7 +36,7 @@ class Expr:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         raise NotImplementedError
 
@@ -161,7 +162,7 @@ class Const(Expr):
     value: int | float | bool
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -178,7 +179,7 @@ class Var(Expr):
     type: DType
     number: int = 0
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -190,7 +191,7 @@ class Unary(Expr):
     op: str
     value: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.value.dtype
 
@@ -214,7 +215,7 @@ class Binary(Expr):
     a: Expr
     b: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
 
@@ -228,7 +229,7 @@ class Select(Expr):
     other: Expr
     lazy: bool = True
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.then.dtype
 
@@ -240,7 +241,7 @@ class Cast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -252,7 +253,7 @@ class Bitcast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -265,7 +266,7 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -340,6 +341,6 @@ class Load(Expr):
     buffer: Buffer
     indices: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.buffer.dtype
