@@ -20,6 +20,7 @@ struct Thread {
   unsigned rank, ranks;     // block in its cluster, blocks in a cluster
   unsigned subgroup_size;
   int line;                 // source line of the last named helper
+  unsigned marks;           // for the vendor; 0 when a block starts
 };
 
 extern Thread* here;        // the running one

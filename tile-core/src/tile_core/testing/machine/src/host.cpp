@@ -101,6 +101,7 @@ void place_threads(Index3 first) {
       f.rank = r;
       f.ranks = ranks;
       f.subgroup_size = launch.subgroup;
+      f.marks = 0;
     }
 }
 
