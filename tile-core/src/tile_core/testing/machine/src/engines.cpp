@@ -12,6 +12,7 @@ struct Engine {
   Queue queue;
   unsigned owner, members;
   u32 agent;
+  u32 offset = 0;                     // a group's clock is its number plus this; every commit takes a tick, so clocks stay behind now()
   u32 committed = 0;                  // groups so far
   std::vector<std::pair<u32, Pending>> operations;   // with their group; in order, those not yet waited for
 };
@@ -28,6 +29,7 @@ Engine& engine(Queue queue, unsigned owner, unsigned members) {
     it->second.owner = owner;
     it->second.members = members;
     it->second.agent = new_agent();
+    it->second.offset = now();
   }
   return it->second;
 }
@@ -68,17 +70,20 @@ void submit(Queue queue, Pending operation, unsigned members, const char* what, 
   const unsigned owner = here->index - (members > 1 ? here->number % members : 0);
   Engine& e = engine(queue, owner, members);
   operation->clocks = members > 1 ? common(owner, members) : snapshot(self());
-  prepare_operation(*operation, owner, e.agent, e.committed + 1, what, proxy);
+  prepare_operation(*operation, owner, e.agent, e.offset + e.committed + 1, what, proxy);
   e.operations.emplace_back(e.committed + 1, std::move(operation));
   if (launch.mode == Mode::early) perform(*e.operations.back().second);
 }
 
-void commit(Queue queue, unsigned owner) { ++engine(queue, owner, 1).committed; }
+void commit(Queue queue, unsigned owner) {
+  ++engine(queue, owner, 1).committed;
+  now();
+}
 
 namespace {
 void wait_through(Engine& e, unsigned owner, unsigned members, u32 last) {
   finish_through(e, last);
-  for (unsigned i = 0; i < members; ++i) raise(fibers[owner + i], e.agent, last);
+  for (unsigned i = 0; i < members; ++i) raise(fibers[owner + i], e.agent, e.offset + last);
 }
 }  // namespace
 
@@ -116,7 +121,7 @@ struct ArrivalAfter : Operation {
     for (auto& [g, o] : engine->operations)
       if (g <= group) machine::perform(*o);
     Clock clock;
-    clock.raise(engine->agent, group);
+    clock.raise(engine->agent, engine->offset + group);
     arrive_for(actor, barrier, clock);
   }
 };
@@ -125,7 +130,8 @@ struct ArrivalAfter : Operation {
 void after_queue(Queue queue, unsigned owner, u32 barrier) {
   auto arrival = std::make_unique<ArrivalAfter>();
   arrival->engine = &engine(queue, owner, 1);
-  arrival->group = ++arrival->engine->committed;
+  commit(queue, owner);
+  arrival->group = arrival->engine->committed;
   arrival->barrier = barrier;
   submit_transaction(std::move(arrival), "arrival after copies");
 }
