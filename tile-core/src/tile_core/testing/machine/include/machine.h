@@ -72,10 +72,15 @@ struct Argument {
 
 template <class T> struct Take {
   static T from(const Argument& a) {
-    if (a.kind == Argument::packed) { T value; memcpy((void*)&value, (const void*)a.bits, sizeof value); return value; }
-    double real;
-    memcpy(&real, &a.bits, 8);
-    return a.kind == Argument::real ? (T)real : (T)(int64_t)a.bits;
+    if constexpr (__is_class(T)) {
+      T value;
+      memcpy((void*)&value, (const void*)a.bits, sizeof value);
+      return value;
+    } else {
+      double real;
+      memcpy(&real, &a.bits, 8);
+      return a.kind == Argument::real ? (T)real : (T)(int64_t)a.bits;
+    }
   }
 };
 template <class T> struct Take<T*> {
