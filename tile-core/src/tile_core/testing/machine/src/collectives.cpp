@@ -11,8 +11,8 @@ struct Meeting {
   int line;
   std::vector<unsigned> waiting;
 };
-// by index of the group's first thread; a subgroup may hold several with disjoint lanes
-std::map<unsigned, std::vector<std::unique_ptr<Meeting>>> meetings;
+// by index of the group's first thread and its size; a subgroup may hold several with disjoint lanes
+std::map<std::pair<unsigned, unsigned>, std::vector<std::unique_ptr<Meeting>>> meetings;
 
 bool matches(const Meeting& m, const char* what, u64 lanes, int line) {
   return m.group.lanes == lanes && m.line == line && !strcmp(m.what, what);
@@ -27,7 +27,7 @@ bool takes_part(const Meeting& m, unsigned lane) { return m.group.count > 64 || 
 }
 
 Meeting& meeting(unsigned first, unsigned count, const char* what, u64 lanes) {
-  auto& open = meetings[first];
+  auto& open = meetings[{first, count}];
   const unsigned lane = here->index - first;
   for (auto& m : open) {
     if (matches(*m, what, lanes, here->line)) return *m;
@@ -58,7 +58,7 @@ void meet(unsigned first, unsigned count, const char* what, u64 lanes, void* ope
   ++progress;
   for (unsigned i = 0; i < count; ++i)
     if (m.group.operands[i] && first + i != here->index) wake(fibers[first + i]);
-  auto& open = meetings[first];
+  auto& open = meetings[{first, count}];
   for (size_t i = 0; i < open.size(); ++i)
     if (open[i].get() == &m) { open.erase(open.begin() + (long)i); break; }
 }
@@ -104,14 +104,14 @@ void subgroup_barrier(u64 lanes) {
 // At a deadlock: a collective that some lanes wait in and others will never reach.
 bool explain_collectives() {
   bool any = false;
-  for (auto& [first, open] : meetings)
+  for (auto& [key, open] : meetings)
     for (auto& m : open) {
       std::vector<unsigned> missing;
       u32 other = 0;
       for (unsigned i = 0; i < m->group.count; ++i)
         if (takes_part(*m, i) && !m->group.has(i)) {
-          missing.push_back(fibers[first + i].number);
-          other = line_site(fibers[first + i]);
+          missing.push_back(fibers[key.first + i].number);
+          other = line_site(fibers[key.first + i]);
         }
       report_at("divergent-collective", (u32)m->line, other,
                 threads_text(m->waiting) + " wait in " + m->what + " at {0}, which " + threads_text(missing) + " never reach (last seen at {1})");

@@ -94,10 +94,8 @@ void conflict(const Actor& a, bool writes, const Access& by, bool wrote, const v
     report_at("missing-wait", a.site, by.site, text + "nothing waited for that write to complete");
   } else if (!wrote && theirs) {
     report_at("overwritten", a.site, by.site, text + "nothing waited for that read to complete");
-  } else if (mine && writes) {
-    report_at(wrote ? "race" : "overwritten", a.site, by.site, text + "no barrier orders the two");
-  } else if (mine) {
-    report_at("missing-wait", a.site, by.site, text + "no barrier orders the two");
+  } else if (mine && writes && !wrote) {
+    report_at("overwritten", a.site, by.site, text + "no barrier orders the two");
   } else {
     report_at("race", a.site, by.site, text + "no barrier orders the two");
   }
