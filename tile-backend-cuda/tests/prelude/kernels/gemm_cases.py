@@ -192,8 +192,12 @@ k(const f16* A, const f16* B, f16* C, int M, int N, int K) {
       #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int row = m0 + wm * 32 + i * 16 + h * 8 + (lane >> 2), col = n0 + wn * 32 + j * 8 + (lane & 3) * 2;
-        if (row < M && col + 1 < N) st_global_b32(C + (long long)row * N + col, f16x2_from_f32(acc[i][j][h * 2], acc[i][j][h * 2 + 1]));
-        else if (row < M && col < N) C[(long long)row * N + col] = f16_from_f32(acc[i][j][h * 2]);
+        f16* p = C + (long long)row * N + col;
+        if (row < M && col + 1 < N && N % 2 == 0) st_global_b32(p, f16x2_from_f32(acc[i][j][h * 2], acc[i][j][h * 2 + 1]));
+        else if (row < M) {
+          if (col < N) p[0] = f16_from_f32(acc[i][j][h * 2]);
+          if (col + 1 < N) p[1] = f16_from_f32(acc[i][j][h * 2 + 1]);
+        }
       }
 }
 """
