@@ -86,7 +86,9 @@ def test_list_on_the_command_line(capsys: pytest.CaptureFixture[str]):
 
 
 # all of the small families; of wgmma the widths that differ in kind
-SELECTED = [h for h in HELPERS if not (m := re.match(r"wgmma_m64n(\d+)k", h.name)) or m[1] in ("8", "104", "256")]
+SELECTED = [
+    h for h in HELPERS if not (m := re.match(r"wgmma_m64n(\d+)k", h.name)) or m[1] in ("8", "104", "256")
+]
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a"])
@@ -100,6 +102,8 @@ def test_device_bodies_compile(arch: str):
         pytest.skip(f"no NVRTC for {arch}: {error}")
     for batch in batches([h for h in SELECTED if runs_on(h, arch)], 40):
         text = "".join(map(caller, batch))
-        made = compiler.compile(device_prelude(text) + text, "helpers.cu", [f"-arch={arch}", "-std=c++17", "-Xptxas", "-v"])
+        made = compiler.compile(
+            device_prelude(text) + text, "helpers.cu", [f"-arch={arch}", "-std=c++17", "-Xptxas", "-v"]
+        )
         assert made.cubin, made.log[:3000]
         assert not re.findall(r"C75\d\d|[1-9]\d* bytes spill", made.log), made.log[:3000]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .helper import Helper
+from .device_function import Helper
 from .table import device_prelude, find, host_prelude, names, used
 
 __all__ = ["Helper", "device_prelude", "find", "host_prelude", "names", "used"]

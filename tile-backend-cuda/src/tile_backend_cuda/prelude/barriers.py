@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .helper import Helper
+from .device_function import Helper
 from .spell import answer, asm, effect
 
 BAR = "Parallel Synchronization and Communication Instructions: bar/barrier"
@@ -44,97 +44,97 @@ def _block() -> Iterator[Helper]:
         )
 
 
-def _transactions() -> Iterator[Helper]:
-    family = "mbarrier"
-    own, far = "shared::cta.b64", "shared::cluster.b64"
-    yield effect(
-        "mbarrier_init",
-        family,
+OWN, FAR = "shared::cta.b64", "shared::cluster.b64"
+EXPECT = "mbarrier.arrive.expect_tx"
+
+# name, parameters, PTX, host, since. A far barrier is an address from cluster_map; its arrival is never .release.cluster: with that
+# the compiler puts a fence of the whole device before each one, which cost 20 to 45 % of a GEMM's speed. The default is a release,
+# and what is ordered here (reads that a wait has completed) needs no wider fence.
+ARRIVALS = (
+    (
+        "init",
         "u32 bar, u32 arrivals",
         "mbarrier.init.shared.b64 [%0], %1;",
-        "machine::barrier_init(bar, arrivals);",
-        f"{MBAR}.init",
-        since=80,
-    )
-    yield effect(
-        "mbarrier_invalidate",
-        family,
+        "barrier_init(bar, arrivals)",
+        80,
+    ),
+    ("invalidate", "u32 bar", "mbarrier.inval.shared.b64 [%0];", "barrier_invalidate(bar)", 80),
+    (
+        "arrive",
         "u32 bar",
-        "mbarrier.inval.shared.b64 [%0];",
-        "machine::barrier_invalidate(bar);",
-        f"{MBAR}.inval",
-        since=80,
-    )
-    token = "{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}"
-    yield effect(
-        "mbarrier_arrive",
-        family,
-        "u32 bar",
-        token,
-        "machine::barrier_arrive(bar, 1, 0);",
-        f"{MBAR}.arrive",
-        since=80,
-    )
-    yield effect(
-        "mbarrier_arrive_count",
-        family,
+        "{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}",
+        "barrier_arrive(bar, 1, 0)",
+        80,
+    ),
+    (
+        "arrive_count",
         "u32 bar, u32 arrivals",
-        f"mbarrier.arrive.{own} _, [%0], %1;",
-        "machine::barrier_arrive(bar, arrivals, 0);",
-        f"{MBAR}.arrive",
-        since=90,
-    )
-    yield effect(
-        "mbarrier_arrive_expect_tx",
-        family,
+        f"mbarrier.arrive.{OWN} _, [%0], %1;",
+        "barrier_arrive(bar, arrivals, 0)",
+        90,
+    ),
+    (
+        "arrive_expect_tx",
         "u32 bar, u32 bytes",
-        f"mbarrier.arrive.expect_tx.{own} _, [%0], %1;",
-        "machine::barrier_arrive(bar, 1, bytes);",
-        f"{MBAR}.arrive",
-        since=90,
-    )
-    yield effect(
-        "mbarrier_expect_tx",
-        family,
+        f"{EXPECT}.{OWN} _, [%0], %1;",
+        "barrier_arrive(bar, 1, bytes)",
+        90,
+    ),
+    (
+        "expect_tx",
         "u32 bar, u32 bytes",
-        f"mbarrier.expect_tx.relaxed.cta.{own} [%0], %1;",
-        "machine::barrier_expect(bar, bytes);",
-        f"{MBAR}.expect_tx",
-        since=90,
-    )
-    # With .release.cluster the compiler puts a fence of the whole device before each arrival: 20 to 45 % of a GEMM's speed.
-    # The default is release, and what is ordered here (reads that a wait has completed) needs no wider fence.
-    yield effect(
-        "mbarrier_arrive_cluster",
-        family,
+        f"mbarrier.expect_tx.relaxed.cta.{OWN} [%0], %1;",
+        "barrier_expect(bar, bytes)",
+        90,
+    ),
+    (
+        "arrive_cluster",
         "u32 far_bar",
-        f"mbarrier.arrive.{far} _, [%0];",
-        "machine::barrier_arrive(far_bar, 1, 0);",
-        f"{MBAR}.arrive",
-        since=90,
-        note="an address from cluster_map; never .release.cluster, which costs a fence of the device",
-    )
-    yield effect(
-        "mbarrier_arrive_expect_tx_cluster",
-        family,
+        f"mbarrier.arrive.{FAR} _, [%0];",
+        "barrier_arrive(far_bar, 1, 0)",
+        90,
+    ),
+    (
+        "arrive_expect_tx_cluster",
         "u32 far_bar, u32 bytes",
-        f"mbarrier.arrive.expect_tx.{far} _, [%0], %1;",
-        "machine::barrier_arrive(far_bar, 1, bytes);",
-        f"{MBAR}.arrive",
-        since=90,
-    )
-    for name, since, host in (
-        ("try_wait", 90, "(machine::barrier_wait(bar, parity), true)"),
-        ("test_wait", 80, "(machine::barrier_test(bar, parity) || (machine::poll(), false))"),
+        f"{EXPECT}.{FAR} _, [%0], %1;",
+        "barrier_arrive(far_bar, 1, bytes)",
+        90,
+    ),
+)
+
+
+def _arrivals() -> Iterator[Helper]:
+    for name, parameters, ptx, host, since in ARRIVALS:
+        yield effect(
+            f"mbarrier_{name}",
+            "mbarrier",
+            parameters,
+            ptx,
+            f"machine::{host};",
+            f"{MBAR}.{name.removesuffix('_cluster').replace('arrive_', 'arrive.')}",
+            since=since,
+        )
+
+
+def _waits() -> Iterator[Helper]:
+    family = "mbarrier"
+    for name, since, space, host in (
+        ("try_wait", 90, "shared::cta", "(machine::barrier_wait(bar, parity), true)"),
+        (
+            "test_wait",
+            80,
+            "shared",
+            "(machine::barrier_test(bar, parity) || (machine::poll(), false))",
+        ),
     ):
-        state = "shared::cta" if since == 90 else "shared"
-        text = f"{{\n.reg .pred p;\nmbarrier.{name}.parity.{state}.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}}"
+        test = f"mbarrier.{name}.parity.{space}.b64 p, [%1], %2;"
         yield answer(
             f"mbarrier_{name}",
             family,
             "bool",
             "u32 bar, u32 parity",
-            text,
+            f"{{\n.reg .pred p;\n{test}\nselp.u32 %0, 1, 0, p;\n}}",
             host,
             f"{MBAR}.{name}",
             since=since,
@@ -205,7 +205,7 @@ def _cluster() -> Iterator[Helper]:
             "mapa.shared::cluster.u32 %0, %1, %2;", [("=r", "r")], [("r", "a"), ("r", "rank")], volatile=False
         )
         + " return r;",
-        'if (rank >= machine::here->ranks) { machine::report("bad-operand", "cluster_map at {0} names block %u", rank); machine::stop(); } return (a & 0xffffff) | rank << 24;',
+        "return cuda::address_in_block(a, rank);",
         "Data Movement and Conversion Instructions: mapa",
         90,
     )
@@ -249,7 +249,8 @@ def _roles() -> Iterator[Helper]:
 
 def helpers() -> Iterator[Helper]:
     yield from _block()
-    yield from _transactions()
+    yield from _arrivals()
+    yield from _waits()
     yield from _fences()
     yield from _cluster()
     yield from _roles()

@@ -15,12 +15,12 @@ MACHINE = Path(__file__).parent / "machine"
 # stands between the prelude and the kernel in a source
 MARK = "// ---- kernel\n"
 
+_ALIGN = r"(?:(?:__align__|alignas)\((?P<align>\d+)\)\s*)?"
+_NAMED = r"(?P<type>[\w ]+?)\s+(?P<name>\w+)\s*"
 _DYNAMIC = re.compile(
-    r"extern\s+__shared__\s+(?:(?:__align__|alignas)\(\d+\)\s*)?(?P<type>[\w ]+?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
+    rf"(?:(?:__align__|alignas)\(\d+\)\s*)?extern\s+__shared__\s+{_ALIGN}{_NAMED}\[\s*\]\s*;"
 )
-_STATIC = re.compile(
-    r"__shared__\s+(?:(?:__align__|alignas)\((?P<align>\d+)\)\s*)?(?P<type>[\w ]+?)\s+(?P<name>\w+)\s*(?P<sizes>(?:\[[^\]]*\]\s*)*);"
-)
+_STATIC = re.compile(rf"__shared__\s+{_ALIGN}{_NAMED}(?P<sizes>(?:\[[^\]]*\]\s*)*);")
 
 
 def source(kernel: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import atoms
-from .helper import Helper
+from .device_function import Helper
 from .spell import asm, elements, pure, registers
 
 MMA = "Warp Level Matrix Instructions: mma"

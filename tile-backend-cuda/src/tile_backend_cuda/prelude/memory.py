@@ -1,10 +1,10 @@
-"""Helpers of memory: vector loads and stores of 1 to 16 bytes, addresses of shared memory, hints, fences, acquire and release, atomics."""
+"""Helpers of memory: vector loads and stores, places in shared memory, hints, fences, acquire and release, atomics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .helper import Helper
+from .device_function import Helper
 from .spell import answer, asm, effect
 
 LD, ST = "Data Movement and Conversion Instructions: ld", "Data Movement and Conversion Instructions: st"
@@ -32,8 +32,9 @@ def _load(name: str, parameters: str, address: str, ptx: str, bits: int, host: s
     policy = [("l", "policy")] if "policy" in parameters else []
     tail = f", %{count + 1}" if policy else ""
     if count == 1:
-        text, outs = f"{ptx}.{suffix} %0, [%1]{tail};", [("=" + letter, "r")]
-        device = f"{'u16' if bits == 8 else kind} r; {asm(text, outs, [(where[0], where[1]), *policy], memory=True)} return ({kind})r;"
+        text = f"{ptx}.{suffix} %0, [%1]{tail};"
+        body = asm(text, [("=" + letter, "r")], [(where[0], where[1]), *policy], memory=True)
+        device = f"{'u16' if bits == 8 else kind} r; {body} return ({kind})r;"
     else:
         listed = ", ".join(f"%{i}" for i in range(count))
         text = f"{ptx}.{suffix} {{{listed}}}, [%{count}]{tail};"
@@ -70,9 +71,7 @@ def _vectors() -> Iterator[Helper]:
         yield _load(f"ld_global_nc_b{bits}", "const void* p", "l p", "ld.global.nc", bits, "cuda::load")
         yield _load(f"ld_shared_b{bits}", "u32 a", "r a", "ld.shared", bits, "cuda::load_shared")
         yield _store(f"st_global_b{bits}", "void* p, {kind} v", "l p", "st.global", bits, "cuda::store")
-        yield _store(
-            f"st_shared_b{bits}", "u32 a, {kind} v", "r a", "st.shared", bits, "cuda::store_shared"
-        )
+        yield _store(f"st_shared_b{bits}", "u32 a, {kind} v", "r a", "st.shared", bits, "cuda::store_shared")
     for bits in (32, 64, 128):
         # streamed once: no place in L1
         stream = "ld.global.nc.L1::no_allocate"
@@ -96,9 +95,7 @@ def _vectors() -> Iterator[Helper]:
         )
         # memory of another block of the cluster, by an address from cluster_map
         far = "shared::cluster"
-        yield _load(
-            f"ld_cluster_b{bits}", "u32 a", "r a", f"ld.{far}", bits, "cuda::load_shared", since=90
-        )
+        yield _load(f"ld_cluster_b{bits}", "u32 a", "r a", f"ld.{far}", bits, "cuda::load_shared", since=90)
         yield _store(
             f"st_cluster_b{bits}",
             "u32 a, {kind} v",
@@ -181,7 +178,7 @@ def _order() -> Iterator[Helper]:
         "u32",
         "const u32* p",
         "ld.acquire.gpu.global.u32 %0, [%1];",
-        "(machine::poll(), machine::acquire_at(p), machine::atomic((void*)p, cuda::first, 0))",
+        "(machine::poll(), machine::acquire_at(p), machine::atomic_read(p))",
         LD,
     )
     yield effect(
@@ -262,7 +259,7 @@ def _integers() -> Iterator[Helper]:
         "u32",
         "u32* p, u32 expected, u32 v",
         "atom.global.cas.b32 %0, [%1], %2, %3;",
-        "[&] { const u32 old = machine::atomic(p, cuda::first, 0); if (old == expected) machine::atomic(p, cuda::second, v); return old; }()",
+        "cuda::compare_and_swap(p, expected, v)",
         ATOM,
     )
 
@@ -316,8 +313,7 @@ def _floats() -> Iterator[Helper]:
             ("bf16x2", "u32", "noftz.bf16x2", "add_bf16x2"),
         ):
             bits = "cuda::bits_of({})" if kind == "f32" else "{}"
-            # aligned to the whole vector, as the instruction needs
-            check = f'if ((u64)p % {4 * count}) machine::report("misaligned", "red.v{count} at {{0}} is not aligned to {4 * count} bytes"); '
+            check = f"cuda::check_vector(p, {4 * count}); "
             pieces = " ".join(
                 f"machine::atomic((u32*)p + {i}, cuda::{function}, {bits.format(n)});"
                 for i, n in enumerate(names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .helper import Helper
+from .device_function import Helper
 from .spell import asm, pure
 
 CVT = "Data Movement and Conversion Instructions: cvt"
@@ -15,79 +15,95 @@ FLOAT = "Floating-Point Instructions"
 DECODE = {"f16": "half", "bf16": "brain", "e4m3": "e4m3", "e5m2": "e5m2"}
 
 
-def conversions() -> Iterator[Helper]:
-    family = "scalar"
+def _row(name: str, returns: str, parameters: str, device: str, host: str, since: int = 75) -> Helper:
+    return Helper(name, "scalar", returns, parameters, device, f"return {host};", CVT, since)
 
-    def row(name: str, returns: str, parameters: str, device: str, host: str, since: int = 75) -> Helper:
-        return Helper(name, family, returns, parameters, device, f"return {host};", CVT, since)
 
-    def cvt(ptx: str, out: str, *ins: tuple[str, str]) -> str:
-        return asm(ptx, [("=" + out, "r")], ins, volatile=False)
+def _cvt(ptx: str, out: str, *ins: tuple[str, str]) -> str:
+    return asm(ptx, [("=" + out, "r")], ins, volatile=False)
 
+
+def _halves() -> Iterator[Helper]:
+    """float16 and bfloat16, single and in pairs."""
+    two = "float low, float high"
     for kind, since in (("f16", 75), ("bf16", 80)):
         d = DECODE[kind]
-        yield row(
+        made = _cvt(f"cvt.rn.{kind}.f32 %0, %1;", "h", ("f", "x"))
+        yield _row(
             f"{kind}_from_f32",
             kind,
             "float x",
-            f"u16 r; {cvt(f'cvt.rn.{kind}.f32 %0, %1;', 'h', ('f', 'x'))} return {kind}{{r}};",
+            f"u16 r; {made} return {kind}{{r}};",
             f"{kind}{{cuda::float_to_{d}(x)}}",
             since,
         )
-        yield row(
-            f"{kind}x2_from_f32",
-            "u32",
-            "float low, float high",
-            f"u32 r; {cvt(f'cvt.rn.{kind}x2.f32 %0, %1, %2;', 'r', ('f', 'high'), ('f', 'low'))} return r;",
-            f"(u32)cuda::float_to_{d}(low) | (u32)cuda::float_to_{d}(high) << 16",
-            since if kind == "bf16" else 80,
-        )
-    yield row(
-        "f32_from_f16",
-        "float",
-        "f16 x",
-        f"float r; {cvt('cvt.f32.f16 %0, %1;', 'f', ('h', 'x.bits'))} return r;",
-        "cuda::half_to_float(x.bits)",
-    )
+        made = _cvt(f"cvt.rn.{kind}x2.f32 %0, %1, %2;", "r", ("f", "high"), ("f", "low"))
+        host = f"(u32)cuda::float_to_{d}(low) | (u32)cuda::float_to_{d}(high) << 16"
+        yield _row(f"{kind}x2_from_f32", "u32", two, f"u32 r; {made} return r;", host, 80)
+    for name, kind, given, host in (
+        ("f32_from_f16", "f16 x", "x.bits", "x.bits"),
+        ("f32_from_f16x2_low", "u32 x", "(u16)x", "x & 0xffff"),
+        ("f32_from_f16x2_high", "u32 x", "(u16)(x >> 16)", "x >> 16"),
+    ):
+        made = _cvt("cvt.f32.f16 %0, %1;", "f", ("h", given))
+        yield _row(name, "float", kind, f"float r; {made} return r;", f"cuda::half_to_float({host})")
     # a bf16 is the upper half of a float: no instruction is needed, and none exists before sm_90
-    yield row(
-        "f32_from_bf16",
-        "float",
-        "bf16 x",
-        "return __uint_as_float((u32)x.bits << 16);",
-        "cuda::brain_to_float(x.bits)",
+    for name, kind, given, host in (
+        ("f32_from_bf16", "bf16 x", "(u32)x.bits << 16", "x.bits"),
+        ("f32_from_bf16x2_low", "u32 x", "x << 16", "x & 0xffff"),
+        ("f32_from_bf16x2_high", "u32 x", "x & 0xffff0000u", "x >> 16"),
+    ):
+        yield _row(name, "float", kind, f"return __uint_as_float({given});", f"cuda::brain_to_float({host})")
+
+
+def _bytes(kind: str) -> Iterator[Helper]:
+    """A type of 8 bits, which converts in pairs only; what is too large becomes the largest."""
+    pair, to_half = f"cvt.rn.satfinite.{kind}x2.f32 %0, %1, %2;", f"cvt.rn.f16x2.{kind}x2 %0, %1;"
+    single = _cvt(pair, "h", ("f", "0.0f"), ("f", "x"))
+    both = _cvt(pair, "h", ("f", "high"), ("f", "low"))
+    host = f"cuda::float_to_{kind}"
+    yield _row(
+        f"{kind}_from_f32",
+        kind,
+        "float x",
+        f"u16 r; {single} return {kind}{{(u8)r}};",
+        f"{kind}{{{host}(x)}}",
+        89,
     )
-    yield row(
-        "f32_from_f16x2_low",
-        "float",
-        "u32 x",
-        f"float r; {cvt('cvt.f32.f16 %0, %1;', 'f', ('h', '(u16)x'))} return r;",
-        "cuda::half_to_float(x & 0xffff)",
+    yield _row(
+        f"{kind}x2_from_f32",
+        "u16",
+        "float low, float high",
+        f"u16 r; {both} return r;",
+        f"(u16)((u16){host}(low) | (u16){host}(high) << 8)",
+        89,
     )
-    yield row(
-        "f32_from_f16x2_high",
-        "float",
-        "u32 x",
-        f"float r; {cvt('cvt.f32.f16 %0, %1;', 'f', ('h', '(u16)(x >> 16)'))} return r;",
-        "cuda::half_to_float(x >> 16)",
+    half = f"(u32)cuda::float_to_half(cuda::{kind}_to_float({{}}))"
+    yield _row(
+        f"f16x2_from_{kind}x2",
+        "u32",
+        "u16 x",
+        f"u32 r; {_cvt(to_half, 'r', ('h', 'x'))} return r;",
+        f"{half.format('x & 255')} | {half.format('x >> 8')} << 16",
+        89,
     )
-    yield row(
-        "f32_from_bf16x2_low",
+    narrow = _cvt(to_half, "r", ("h", "(u16)x.bits"))
+    widen = asm("cvt.f32.f16 %0, %1;", [("=f", "y")], [("h", "(u16)r")], volatile=False)
+    yield _row(
+        f"f32_from_{kind}",
         "float",
-        "u32 x",
-        "return __uint_as_float(x << 16);",
-        "cuda::brain_to_float(x & 0xffff)",
+        f"{kind} x",
+        f"u32 r; {narrow} float y; {widen} return y;",
+        f"cuda::{kind}_to_float(x.bits)",
+        89,
     )
-    yield row(
-        "f32_from_bf16x2_high",
-        "float",
-        "u32 x",
-        "return __uint_as_float(x & 0xffff0000u);",
-        "cuda::brain_to_float(x >> 16)",
-    )
+
+
+def conversions() -> Iterator[Helper]:
+    yield from _halves()
     yield pure(
         "tf32_from_f32",
-        family,
+        "scalar",
         "u32",
         "float x",
         "cvt.rna.tf32.f32 %0, %1;",
@@ -95,43 +111,8 @@ def conversions() -> Iterator[Helper]:
         CVT,
         since=80,
     )
-    for kind in ("e4m3", "e5m2"):
-        pair = f"cvt.rn.satfinite.{kind}x2.f32 %0, %1, %2;"
-        yield row(
-            f"{kind}_from_f32",
-            kind,
-            "float x",
-            f"u16 r; {cvt(pair, 'h', ('f', '0.0f'), ('f', 'x'))} return {kind}{{(u8)r}};",
-            f"{kind}{{cuda::float_to_{kind}(x)}}",
-            89,
-        )
-        yield row(
-            f"{kind}x2_from_f32",
-            "u16",
-            "float low, float high",
-            f"u16 r; {cvt(pair, 'h', ('f', 'high'), ('f', 'low'))} return r;",
-            f"(u16)((u16)cuda::float_to_{kind}(low) | (u16)cuda::float_to_{kind}(high) << 8)",
-            89,
-        )
-        to_half = f"cvt.rn.f16x2.{kind}x2 %0, %1;"
-        yield row(
-            f"f16x2_from_{kind}x2",
-            "u32",
-            "u16 x",
-            f"u32 r; {cvt(to_half, 'r', ('h', 'x'))} return r;",
-            f"(u32)cuda::float_to_half(cuda::{kind}_to_float(x & 255)) | (u32)cuda::float_to_half(cuda::{kind}_to_float(x >> 8)) << 16",
-            89,
-        )
-        single = cvt(to_half, "r", ("h", "(u16)x.bits"))
-        widen = asm("cvt.f32.f16 %0, %1;", [("=f", "y")], [("h", "(u16)r")], volatile=False)
-        yield row(
-            f"f32_from_{kind}",
-            "float",
-            f"{kind} x",
-            f"u32 r; {single} float y; {widen} return y;",
-            f"cuda::{kind}_to_float(x.bits)",
-            89,
-        )
+    yield from _bytes("e4m3")
+    yield from _bytes("e5m2")
 
 
 OPERATIONS = ("add", "sub", "mul", "fma", "max", "min")
@@ -194,7 +175,16 @@ FAST = (
 EXACT = (
     *("exp2f exp", "expf exp", "exp10f exp", "logf log", "log2f log", "log10f log", "sinf sin", "cosf sin"),
     *("tanf sin", "tanhf tanh", "erff erf", "sqrtf sqrt", "rsqrtf rsqrt", "floorf cvt", "ceilf cvt"),
-    *("truncf cvt", "rintf cvt", "fabsf abs", "asinf sin", "acosf sin", "atanf sin", "sinhf sin", "coshf sin"),
+    *(
+        "truncf cvt",
+        "rintf cvt",
+        "fabsf abs",
+        "asinf sin",
+        "acosf sin",
+        "atanf sin",
+        "sinhf sin",
+        "coshf sin",
+    ),
     *("log1pf log", "expm1f exp", "cbrtf sqrt"),
 )
 

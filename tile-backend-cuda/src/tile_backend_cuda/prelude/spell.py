@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .helper import Helper, named
+from .device_function import Helper, named
 
 CONSTRAINT = {
     "float": "f",

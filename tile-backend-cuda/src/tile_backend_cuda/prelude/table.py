@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from . import barriers, matrix, memory, scalars, tensor, tensor_memory, warp, warpgroup
-from .helper import Helper
+from .device_function import Helper
 
 FAMILIES = (scalars, memory, warp, barriers, matrix, tensor, warpgroup, tensor_memory)
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")

@@ -49,14 +49,23 @@ class TensorMap:
         a, size = self.array, self.array.itemsize
         row = self.box[-1] * size
         rules = (
-            (1 <= a.ndim <= 5 and len(self.box) == a.ndim == len(self.steps), "1 to 5 dimensions, as the box"),
+            (
+                1 <= a.ndim <= 5 and len(self.box) == a.ndim == len(self.steps),
+                "1 to 5 dimensions, as the box",
+            ),
             (a.strides[-1] == size or a.shape[-1] == 1, "the last dimension must be contiguous"),
-            (all(s % 16 == 0 for s in a.strides[:-1]), f"strides {a.strides[:-1]} are no multiples of 16 bytes"),
+            (
+                all(s % 16 == 0 for s in a.strides[:-1]),
+                f"strides {a.strides[:-1]} are no multiples of 16 bytes",
+            ),
             (all(0 < s < 1 << 40 for s in a.strides[:-1]), "strides must be under 2^40 bytes"),
             (all(1 <= b <= 256 for b in self.box), f"box {self.box} has an extent outside 1..256"),
             (row % 16 == 0, f"a box row of {row} bytes is no multiple of 16"),
             (self.swizzle in SWIZZLES, f"no swizzle of {self.swizzle} bytes"),
-            (not self.swizzle or row <= self.swizzle, f"a box row of {row} bytes is longer than the swizzle's {self.swizzle}"),
+            (
+                not self.swizzle or row <= self.swizzle,
+                f"a box row of {row} bytes is longer than the swizzle's {self.swizzle}",
+            ),
             (all(1 <= s <= 8 for s in self.steps), f"steps {self.steps} outside 1..8"),
         )
         return [text for holds, text in rules if not holds]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .helper import Helper
+from .device_function import Helper
 from .spell import answer, asm, effect
 
 SHFL = "Data Movement and Conversion Instructions: shfl.sync"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .helper import Helper
+from .device_function import Helper
 from .matrix import BITS, host_type
 from .spell import asm, effect, elements, predicated, registers
 
@@ -32,7 +32,14 @@ NAME = re.compile(
 
 
 def name_of(
-    n: int, d: str, a: str, b: str, *, rs: bool = False, a_transposed: bool = False, b_transposed: bool = False
+    n: int,
+    d: str,
+    a: str,
+    b: str,
+    *,
+    rs: bool = False,
+    a_transposed: bool = False,
+    b_transposed: bool = False,
 ) -> str:
     """``wgmma_m64n128k16_f32_bf16_ss``; ``_at``, ``_bt``: that operand is stored along M or N instead of K."""
     types = a if a == b else f"{a}_{b}"
@@ -67,7 +74,7 @@ def instruction(name: str) -> Helper | None:
     rs, at, bt = m["place"] == "rs", bool(m["at"]), bool(m["bt"])
     if d not in INPUTS.get((a, b), ()) or n not in legal_n(a) or int(m["k"]) != 256 // BITS[a]:
         return None
-    if (at or bt) and BITS[a] != 16 or rs and at or m["b"] == a:
+    if ((at or bt) and BITS[a] != 16) or (rs and at) or m["b"] == a:
         return None
     return _instruction(name, n, d, a, b, rs, at, bt)
 
@@ -124,7 +131,7 @@ def _order() -> Iterator[Helper]:
 
 
 def _registers() -> Iterator[Helper]:
-    loop = "_Pragma(\"unroll\") for (int i = 0; i < N; ++i) "
+    loop = '_Pragma("unroll") for (int i = 0; i < N; ++i) '
     for suffix, kind, letter in (("f32", "float", "f"), ("b32", "u32", "r"), ("s32", "int", "r")):
         hold = asm("", [("+" + letter, "x[i]")], memory=True)
         yield Helper(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tile_backend_cuda.prelude.helper import Helper, named
+from tile_backend_cuda.prelude.device_function import Helper, named
 
 SMALL = {"f16": "u16", "bf16": "u16", "e4m3": "u8", "e5m2": "u8"}
 TEMPLATES = {"int R": "<64>", "int TABLE": "<0xca>"}

@@ -31,7 +31,9 @@ class Case:
     modes: tuple[str, ...] = ("early", "late", "random")
     tags: dict[str, Any] = field(default_factory=dict)
 
-    def emulated(self, mode: str = "late", seed: int = 0, text: str | None = None) -> tuple[Report, list[Any]]:
+    def emulated(
+        self, mode: str = "late", seed: int = 0, text: str | None = None
+    ) -> tuple[Report, list[Any]]:
         """The report, and the arguments as the run left them (the case's own arrays stay as they are)."""
         copies: dict[int, np.ndarray] = {}
 

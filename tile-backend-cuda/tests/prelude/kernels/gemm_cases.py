@@ -126,7 +126,14 @@ def hopper(m: int, n: int, k: int, blocks: int, cm: int = 1) -> Case:
     return Case(
         f"hopper gemm {m}x{n}x{k}, {blocks} blocks, cluster {cm}",
         hopper_text(cm),
-        [TensorMap(a, (128, 64), 128), TensorMap(b, (64 // cm, 64), 128), TensorMap(guard, (64, 64), 128), m, n, k],
+        [
+            TensorMap(a, (128, 64), 128),
+            TensorMap(b, (64 // cm, 64), 128),
+            TensorMap(guard, (64, 64), 128),
+            m,
+            n,
+            k,
+        ],
         {2: c.astype(BF16)},
         threads=384,
         grid=blocks,

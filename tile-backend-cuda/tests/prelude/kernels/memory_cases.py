@@ -22,7 +22,9 @@ def vectors() -> Iterator[Case]:
         if wide:
             loads += [f"ld_global_stream_b{bits}", f"ld_global_hint_b{bits}"]
             stores += [f"st_global_stream_b{bits}", f"st_global_hint_b{bits}"]
-        lines = ["  const u32 s = shared_address(shared_dynamic()); const u64 policy = l2_evict_last(); prefetch_l2(x);"]
+        lines = [
+            "  const u32 s = shared_address(shared_dynamic()); const u64 policy = l2_evict_last(); prefetch_l2(x);"
+        ]
         for i, load in enumerate(loads):
             hint = ", policy" if "hint" in load else ""
             store = stores[i % len(stores)]
@@ -107,7 +109,9 @@ def _floats(x: np.ndarray) -> Iterator[Case]:
     few = small[:32].sum()
     f16 = np.full(2, few, np.float16).view(np.uint32)[0]
     bf16 = np.full(2, few, ml_dtypes.bfloat16).view(np.uint32)[0]
-    halves = np.array([f16, bf16, f16, f16, f16, f16, f16, f16, bf16, bf16, 0, 0, bf16, bf16, bf16, bf16], np.uint32)
+    halves = np.array(
+        [f16, bf16, f16, f16, f16, f16, f16, f16, bf16, bf16, 0, 0, bf16, bf16, bf16, bf16], np.uint32
+    )
     assert few < 256  # exact in bfloat16
     yield Case(
         "atomics of floats",

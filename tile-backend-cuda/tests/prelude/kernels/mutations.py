@@ -7,8 +7,22 @@ from collections.abc import Iterator
 
 # what orders things; registers' holds and setmaxnreg mean nothing to a machine without a compiler's scheduler
 ORDERING = (
-    *("cta_sync", "named_sync", "named_arrive", "warp_sync", "cluster_sync", "cluster_arrive", "cluster_wait"),
-    *("mbarrier_init", "mbarrier_wait", "mbarrier_arrive", "mbarrier_arrive_expect_tx", "mbarrier_arrive_cluster"),
+    *(
+        "cta_sync",
+        "named_sync",
+        "named_arrive",
+        "warp_sync",
+        "cluster_sync",
+        "cluster_arrive",
+        "cluster_wait",
+    ),
+    *(
+        "mbarrier_init",
+        "mbarrier_wait",
+        "mbarrier_arrive",
+        "mbarrier_arrive_expect_tx",
+        "mbarrier_arrive_cluster",
+    ),
     *("fence_mbarrier_init", "fence_proxy_async", "fence_proxy_async_shared"),
     *("wgmma_fence", "wgmma_commit", "wgmma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"),
     *("cp_async_commit", "cp_async_wait", "cp_async_wait_all"),

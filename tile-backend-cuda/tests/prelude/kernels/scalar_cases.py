@@ -70,8 +70,19 @@ def conversions() -> Iterator[Case]:
         yield Case(
             f"convert {name}",
             text,
-            [x, np.zeros(N, np.uint8), np.zeros(N, np.float32), np.zeros(N // 2, np.uint16), np.zeros(N // 2, np.uint32)],
-            {1: small.view(np.uint8), 2: small.astype(np.float32), 3: small.view(np.uint16), 4: halves.view(np.uint32)},
+            [
+                x,
+                np.zeros(N, np.uint8),
+                np.zeros(N, np.float32),
+                np.zeros(N // 2, np.uint16),
+                np.zeros(N // 2, np.uint32),
+            ],
+            {
+                1: small.view(np.uint8),
+                2: small.astype(np.float32),
+                3: small.view(np.uint16),
+                4: halves.view(np.uint32),
+            },
             threads=N,
             arch="sm_89",
         )

@@ -26,7 +26,9 @@ def swizzled(image: np.ndarray, span: int) -> np.ndarray:
     return out
 
 
-def box_of(x: np.ndarray, at: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: float = 0) -> np.ndarray:
+def box_of(
+    x: np.ndarray, at: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: float = 0
+) -> np.ndarray:
     """The box at ``at``; outside of the array it holds ``fill``."""
     out = np.full(box, fill, x.dtype)
     for index in np.ndindex(*box):
@@ -54,10 +56,13 @@ def tensors() -> Iterator[Case]:
         coordinates = ", ".join(map(str, at[::-1]))
         for hint in ("", "_hint"):
             policy = ", l2_evict_first()" if hint else ""
-            body = PROLOGUE.format(bar=size) + f"""
+            body = (
+                PROLOGUE.format(bar=size)
+                + f"""
   if (t == 0) {{ tensormap_prefetch(&map); tma_prefetch_{rank}d(&map, {coordinates}); mbarrier_arrive_expect_tx(bar, {size}); tma_load_{rank}d{hint}(s, &map, bar, {coordinates}{policy}); }}
   mbarrier_wait(bar, 0);
   for (int i = t; i < {size // 4}; i += 32) y[i] = ld_shared_b32(s + 4 * i);"""
+            )
             yield Case(
                 f"tma_load_{rank}d{hint}",
                 kernel("const __grid_constant__ TensorMap map, u32* y", body),
@@ -68,7 +73,9 @@ def tensors() -> Iterator[Case]:
         yield from _stores(rank, x, box, at, span, image, coordinates)
 
 
-def _stores(rank: int, x: np.ndarray, box: tuple, at: tuple, span: int, image: np.ndarray, coordinates: str) -> Iterator[Case]:
+def _stores(
+    rank: int, x: np.ndarray, box: tuple, at: tuple, span: int, image: np.ndarray, coordinates: str
+) -> Iterator[Case]:
     size = image.nbytes
     tile = (np.arange(image.size) % 500 + 1).astype(np.float16).reshape(box)
     memory = swizzled(tile.reshape(-1).view(np.uint8), span).view(np.uint32)
@@ -98,10 +105,13 @@ def steps() -> Iterator[Case]:
     x = np.arange(12 * 16).astype(np.float32).reshape(12, 16)
     image = box_of(x, (5, 0), (5, 16), (2, 1), np.nan)
     image.view(np.uint32)[np.isnan(image)] = 0x7FFFFFFF
-    body = PROLOGUE.format(bar=1024) + """
+    body = (
+        PROLOGUE.format(bar=1024)
+        + """
   if (t == 0) { mbarrier_arrive_expect_tx(bar, 320); tma_load_2d(s, &map, bar, 0, 5); }
   mbarrier_wait(bar, 0);
   for (int i = t; i < 80; i += 32) y[i] = bits_as_float(ld_shared_b32(s + 4 * i));"""
+    )
     yield Case(
         "tma with steps",
         kernel("const __grid_constant__ TensorMap map, float* y", body),
@@ -115,12 +125,15 @@ def steps() -> Iterator[Case]:
 
 def bulk() -> Iterator[Case]:
     x = np.arange(256, dtype=np.uint32)
-    body = PROLOGUE.format(bar=2048) + """
+    body = (
+        PROLOGUE.format(bar=2048)
+        + """
   if (t == 0) { prefetch_l2_bulk(x, 1024); mbarrier_expect_tx(bar, 1024); mbarrier_arrive(bar); bulk_load(s, x, 512, bar); bulk_load_hint(s + 512, x + 128, 512, bar, l2_evict_first()); }
   mbarrier_wait(bar, 0);
   for (int i = t; i < 256; i += 32) st_shared_b32(s + 1024 + 4 * i, ld_shared_b32(s + 4 * (255 - i)));
   fence_proxy_async(); cta_sync();
   if (t == 0) { bulk_store(y, s + 1024, 512); bulk_commit(); bulk_store_hint(y + 128, s + 1536, 512, l2_evict_last()); bulk_commit(); bulk_wait_read<1>(); bulk_wait<0>(); mbarrier_invalidate(bar); }"""
+    )
     yield Case(
         "bulk copies",
         kernel("const u32* x, u32* y", body),
@@ -149,7 +162,11 @@ def bulk() -> Iterator[Case]:
 
 def clusters() -> Iterator[Case]:
     """A ring: each of four blocks writes into the next in every way there is; then one multicast for all."""
-    body = PROLOGUE.format(bar=4096).replace("mbarrier_init(bar, 1)", "mbarrier_init(bar, 3); mbarrier_init(bar + 8, 1)") + """
+    body = (
+        PROLOGUE.format(bar=4096).replace(
+            "mbarrier_init(bar, 1)", "mbarrier_init(bar, 3); mbarrier_init(bar + 8, 1)"
+        )
+        + """
   const u32 rank = cluster_rank(), next = (rank + 1) % cluster_size(), far = cluster_map(s, next), far_bar = cluster_map(bar, next);
   cluster_arrive_relaxed(); cluster_wait(); cluster_sync();
   st_shared_b32(s + 2048 + 4 * t, rank * 100 + t); fence_proxy_async(); cta_sync();
@@ -177,6 +194,7 @@ def clusters() -> Iterator[Case]:
   mbarrier_wait(bar + 8, 0);
   for (int i = t; i < 64; i += 32) out[192 + i] = ld_shared_b32(s + 3072 + 4 * i) + ld_shared_b32(s + 3328 + 4 * t);
   cluster_sync();"""
+    )
     x = np.arange(96, dtype=np.uint32) * 3
     wanted = np.zeros((4, 256), np.uint32)
     lanes = np.arange(32)
@@ -204,13 +222,16 @@ def _multicast() -> Iterator[Case]:
     x = np.arange(16 * 32).astype(np.float16).reshape(16, 32)
     for hint in ("", "_hint"):
         policy = ", l2_evict_last()" if hint else ""
-        body = PROLOGUE.format(bar=1024) + f"""
+        body = (
+            PROLOGUE.format(bar=1024)
+            + f"""
   const u32 rank = cluster_rank();
   cluster_sync();
   if (t == 0) {{ mbarrier_arrive_expect_tx(bar, 1024); tma_load_2d_multicast{hint}(s + rank * 512, &map, bar, 0, (int)rank * 8, (u16)3{policy}); }}
   mbarrier_wait(bar, 0);
   for (int i = t; i < 256; i += 32) y[rank * 256 + i] = ld_shared_b32(s + 4 * i);
   cluster_sync();"""
+        )
         yield Case(
             f"tma_load_2d_multicast{hint}",
             kernel("const __grid_constant__ TensorMap map, u32* y", body),

@@ -42,7 +42,18 @@ def image(x: np.ndarray, span: int, transposed: bool) -> tuple[np.ndarray, int, 
     return raw, leading, stride, step
 
 
-def case(n: int, d: str, a: str, b: str, span: int = 128, *, rs: bool = False, at: bool = False, bt: bool = False, steps: int = 2) -> Case:
+def case(
+    n: int,
+    d: str,
+    a: str,
+    b: str,
+    span: int = 128,
+    *,
+    rs: bool = False,
+    at: bool = False,
+    bt: bool = False,
+    steps: int = 2,
+) -> Case:
     """``steps`` instructions of K = 32 bytes, the first overwriting."""
     k = 32 // NUMPY[a].itemsize
     x, y = matrix(a, (64, k * steps), n), matrix(b, (n, k * steps), n + 1)
@@ -51,7 +62,10 @@ def case(n: int, d: str, a: str, b: str, span: int = 128, *, rs: bool = False, a
     raw_b, lead_b, stride_b, step_b = image(y, span, bt)
     raw_a, lead_a, stride_a, step_a = image(x, span, at)
     if rs:
-        parts = [fragments(np.ascontiguousarray(x[:, i * k : (i + 1) * k]), atoms.wgmma_a(BITS[a]), a, 128) for i in range(steps)]
+        parts = [
+            fragments(np.ascontiguousarray(x[:, i * k : (i + 1) * k]), atoms.wgmma_a(BITS[a]), a, 128)
+            for i in range(steps)
+        ]
         given_a = np.concatenate(parts, 1).view(np.uint32)
         setup = f"u32 a[{4 * steps}];\n  #pragma unroll\n  for (int i = 0; i < {4 * steps}; ++i) a[i] = x[t * {4 * steps} + i];"
         first = "a + 4 * {i}"
@@ -67,7 +81,8 @@ def case(n: int, d: str, a: str, b: str, span: int = 128, *, rs: bool = False, a
     suffix = {"float": "f32", "int": "s32", "u32": "b32"}[kind]
     name = name_of(n, d, a, b, rs=rs, a_transposed=at, b_transposed=bt)
     calls = "\n".join(
-        f"  {name}(d, {first.format(i=i)}, wgmma_descriptor_add(db, {i} * {step_b}), {int(i > 0)});" for i in range(steps)
+        f"  {name}(d, {first.format(i=i)}, wgmma_descriptor_add(db, {i} * {step_b}), {int(i > 0)});"
+        for i in range(steps)
     )
     body = f"""  const u32 s = shared_base();
   {setup}

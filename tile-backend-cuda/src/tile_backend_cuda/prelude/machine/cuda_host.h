@@ -102,7 +102,11 @@ inline uint32_t and_b32(uint32_t a, uint32_t b) { return a & b; }
 inline uint32_t or_b32(uint32_t a, uint32_t b) { return a | b; }
 inline uint32_t xor_b32(uint32_t a, uint32_t b) { return a ^ b; }
 inline uint32_t second(uint32_t, uint32_t b) { return b; }
-inline uint32_t first(uint32_t a, uint32_t) { return a; }
+inline uint32_t compare_and_swap(void* p, uint32_t expected, uint32_t value) {
+  const uint32_t old = machine::atomic_read(p);   // threads give way only where they wait, so nothing comes between
+  if (old == expected) machine::atomic(p, second, value);
+  return old;
+}
 inline uint64_t add_f64(uint64_t a, uint64_t b) {
   double x, y;
   memcpy(&x, &a, 8);
@@ -132,6 +136,16 @@ inline uint32_t logic3(uint32_t a, uint32_t b, uint32_t c, int table) {
   for (int i = 0; i < 8; ++i)
     if (table >> i & 1) out |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
   return out;
+}
+inline uint32_t address_in_block(uint32_t address, uint32_t rank) {
+  if (rank >= machine::here->ranks) {
+    machine::report("bad-operand", "cluster_map at {0} names block %u of a cluster of %u", rank, machine::here->ranks);
+    machine::stop();
+  }
+  return (address & 0xffffff) | rank << 24;
+}
+inline void check_vector(const void* p, uint32_t bytes) {
+  if ((uint64_t)p % bytes) machine::report("misaligned", "a vector atomic at {0} is not aligned to %u bytes", bytes);
 }
 [[noreturn]] inline void not_emulated(const char* name) {
   machine::report("unsupported", "%s at {0} is not emulated: it can only be compiled", name);

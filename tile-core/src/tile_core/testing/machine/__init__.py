@@ -3,7 +3,9 @@
 A vendor's package gives the meaning of its instructions (``Prelude``); everything else here is of no vendor. Needs a C++
 compiler. ``run`` is the whole interface::
 
-    report = machine.run(text, prelude, "kernel", [a, b, c], grid=(4, 1, 1), threads=128, shared_bytes=4096, mode="late")
+    report = machine.run(
+        text, prelude, "kernel", [a, b, c], grid=(4, 1, 1), threads=128, shared_bytes=4096, mode="late"
+    )
     assert not report.findings, report
 """
 

@@ -44,7 +44,9 @@ def compiler() -> str:
 
 @lru_cache(maxsize=4)
 def _version(path: str) -> str:
-    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split(
+        "\n"
+    )[0]
 
 
 def digest_of(files: Sequence[Path], text: str, flags: Sequence[str]) -> str:
@@ -74,7 +76,9 @@ def build(text: str, flags: Sequence[str], name: str, log_name: str) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             shown = "\n".join(done.stderr.replace(str(source), "text.cpp").splitlines()[:40])
-            raise MachineError(f"{log_name} does not compile for the host:\n{shown}", why=" ".join(command[:-3]))
+            raise MachineError(
+                f"{log_name} does not compile for the host:\n{shown}", why=" ".join(command[:-3])
+            )
         os.replace(out, target)
     return target
 

@@ -1,4 +1,4 @@
-"""Runs a kernel's source under the emulator: text, meaning of its instructions, arguments and grid in; a report out, arrays changed in place."""
+"""Runs a kernel under the emulator: text, meaning of instructions, arguments and grid in; a report out, arrays changed."""
 
 from __future__ import annotations
 

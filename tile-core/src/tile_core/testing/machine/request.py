@@ -37,7 +37,9 @@ class Layout:
             if known is whole:
                 return i, offset
         if not whole.flags.c_contiguous:
-            raise MachineError("an array passed to the emulator is not contiguous", help="pass np.ascontiguousarray(x)")
+            raise MachineError(
+                "an array passed to the emulator is not contiguous", help="pass np.ascontiguousarray(x)"
+            )
         self.buffers.append(whole)
         return len(self.buffers) - 1, offset
 

@@ -25,7 +25,7 @@ struct Thread {
 
 extern Thread* here;        // the running one
 
-inline void at(int line) { here->line = line; }
+void at(int line);          // not inline: the kernel's own stores are announced to the machine, this one need not be
 
 // ---- memory of a block; an address is (rank << 24) | offset, so it also names the memory of another block of the cluster
 uint32_t shared_address(const void* pointer);
@@ -37,6 +37,7 @@ void* shared_static(int id, size_t bytes, size_t alignment);   // the same place
 void read(const void* pointer, void* out, size_t bytes);
 void write(void* pointer, const void* in, size_t bytes);
 uint32_t atomic(void* pointer, uint32_t (*change)(uint32_t old, uint32_t operand), uint32_t operand);
+uint32_t atomic_read(const void* pointer);
 uint64_t atomic64(void* pointer, uint64_t (*change)(uint64_t old, uint64_t operand), uint64_t operand);
 void release_at(const void* pointer);   // what this thread did before is seen by who acquires here later
 void acquire_at(const void* pointer);

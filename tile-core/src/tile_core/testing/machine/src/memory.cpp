@@ -33,7 +33,7 @@ struct Region {                       // a static array or a buffer
 char* shared_base;
 Cell* shared_cells;                   // RANKS x cells_per_rank
 u64 cells_per_rank;
-std::vector<Region> statics;
+std::vector<Region> static_arrays;
 std::map<int, u64> static_places;
 u64 static_end;
 unsigned ranks_used;
@@ -160,7 +160,7 @@ bool in_region(const std::vector<Region>& regions, u64 first, u64 bytes, const R
 bool shared_access(const Actor& a, const char* p, size_t bytes, bool writes) {
   const u64 at = (u64)(p - shared_base), rank = at / WINDOW, offset = at % WINDOW;
   const Region* region;
-  const bool inside = (offset >= START && offset + bytes <= dynamic_end()) || in_region(statics, offset, bytes, &region);
+  const bool inside = (offset >= START && offset + bytes <= dynamic_end()) || in_region(static_arrays, offset, bytes, &region);
   if (!inside || rank >= ranks_used) {
     report_at("shared-bounds", a.site, 0,
               where(p) + " is " + (writes ? "written" : "read") + " at {0} by " + thread_text(a.thread) + ", outside the " +
@@ -205,6 +205,7 @@ bool access(const Actor& a, const void* pointer, size_t bytes, bool writes, size
   if (!shared && !global) {
     return true;                      // a stack, or a table of the program; a wild address ends in a crash, which is reported
   }
+  if (writes) ++progress;
   if (alignment > 1 && (u64)p % alignment) { misaligned(a, p, alignment); return false; }
   return shared ? shared_access(a, p, bytes, writes) : buffer_access(a, p, bytes, writes);
 }
@@ -229,7 +230,7 @@ void* shared_static(int id, size_t bytes, size_t alignment) {
     static_end = place + bytes + 256;             // a gap after each array
     if (static_end > WINDOW || static_end > cells_per_rank) { report("shared-bounds", "static arrays of shared memory at {0} do not fit"); stop(); }
     found = static_places.emplace(id, place).first;
-    statics.push_back({place, bytes, true, 0});
+    static_arrays.push_back({place, bytes, true, 0});
   }
   return shared_base + here->rank * WINDOW + found->second;
 }
@@ -251,7 +252,6 @@ template <class T> T atomically(void* p, T (*change)(T, T), T operand) {
   Actor a = actor_of(*here);
   a.atomic = true;
   T old = 0;
-  ++progress;
   if (!access(a, p, sizeof(T), true, sizeof(T))) return old;
   memcpy(&old, p, sizeof(T));
   const T fresh = change(old, operand);
@@ -259,6 +259,14 @@ template <class T> T atomically(void* p, T (*change)(T, T), T operand) {
   return old;
 }
 }  // namespace
+
+uint32_t atomic_read(const void* p) {
+  Actor a = actor_of(*here);
+  a.atomic = true;
+  u32 value = 0;
+  load(a, p, &value, 4, 4);
+  return value;
+}
 
 uint32_t atomic(void* p, uint32_t (*change)(uint32_t, uint32_t), uint32_t operand) { return atomically<u32>(p, change, operand); }
 uint64_t atomic64(void* p, uint64_t (*change)(uint64_t, uint64_t), uint64_t operand) { return atomically<u64>(p, change, operand); }
@@ -270,7 +278,6 @@ void check_access(const void* p, size_t bytes, bool writes, u32 site, bool align
   }
   Actor a = actor_of(*here);
   a.site = site;
-  if (writes) ++progress;
   access(a, p, bytes, writes, aligned ? bytes : 1);
 }
 
@@ -290,7 +297,7 @@ void start_memory(unsigned ranks) {
     static_end = (dynamic_end() + 1023) / 1024 * 1024;
   }
   ranks_used = ranks;
-  const u64 used = std::max(dynamic_end(), statics.empty() ? 0 : static_end);
+  const u64 used = std::max(dynamic_end(), static_arrays.empty() ? 0 : static_end);
   for (unsigned r = 0; r < ranks; ++r) {
     memset(shared_base + r * WINDOW, 0xff, used);   // not a number, in every floating type
     memset((void*)(shared_cells + r * cells_per_rank), 0, used * sizeof(Cell));

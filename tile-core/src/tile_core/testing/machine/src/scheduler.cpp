@@ -73,15 +73,18 @@ void switch_to(unsigned index) {
   __builtin_unreachable();
 }
 
-bool wake_pollers() {
-  bool any = false;
-  for (Fiber& f : fibers)
-    if (f.state == State::polling) { any = true; wake(f); }
-  if (!any) return false;
+bool wake_pollers() {                 // false: none polls, or nothing has changed for long
   static u64 seen;
   idle_rounds = progress == seen ? idle_rounds + 1 : 0;
   seen = progress;
-  return idle_rounds < PATIENCE;
+  if (idle_rounds >= PATIENCE) return false;
+  bool any = false;
+  for (Fiber& f : fibers)
+    if (f.state == State::polling) {
+      any = true;
+      wake(f);
+    }
+  return any;
 }
 
 void schedule() {                     // returns when the caller is ready and its turn has come
@@ -118,6 +121,7 @@ void make_stacks(unsigned n) {
 }  // namespace
 
 Mode mode() { return launch.mode; }
+void at(int line) { here->line = line; }
 
 uint32_t random_number() {
   random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
