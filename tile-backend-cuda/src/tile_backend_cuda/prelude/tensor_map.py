@@ -27,8 +27,11 @@ OTHER = 10
 class TensorMap:
     """How TMA sees an array: ``box`` and ``steps`` in elements, the array's last dimension last.
 
+    A copy moves every ``steps``-th element of the box, so ``ceil(box / steps)`` along each dimension.
+
     Rules (CUDA driver, cuTensorMapEncodeTiled): at most 5 dimensions; address a multiple of 16 bytes, row strides too;
-    box extents 1 to 256 and its inner row a multiple of 16 bytes, at most the swizzle's span; steps 1 to 8.
+    box extents 1 to 256 and its inner row a multiple of 16 bytes, at most the swizzle's span; steps 1 to 8,
+    of the last dimension 1.
     """
 
     array: np.ndarray
@@ -67,8 +70,14 @@ class TensorMap:
                 f"a box row of {row} bytes is longer than the swizzle's {self.swizzle}",
             ),
             (all(1 <= s <= 8 for s in self.steps), f"steps {self.steps} outside 1..8"),
+            (self.steps[-1] == 1, "the last dimension has no step"),
         )
         return [text for holds, text in rules if not holds]
+
+    @property
+    def moved(self) -> tuple[int, ...]:
+        """Elements that a copy moves along each dimension."""
+        return tuple(-(-b // s) for b, s in zip(self.box, self.steps))
 
     def packed(self) -> Packed:
         """The 128 bytes that the emulator reads (``Map`` of cuda_host.h)."""
@@ -84,7 +93,7 @@ class TensorMap:
             0,
             *five(a.shape, 1),
             *strides,
-            *five(self.box, 1),
+            *five(self.moved, 1),
             *five(self.steps, 1),
             a.ndim,
             a.itemsize,

@@ -115,7 +115,7 @@ def steps() -> Iterator[Case]:
     yield Case(
         "tma with steps",
         kernel("const __grid_constant__ TensorMap map, float* y", body),
-        [TensorMap(x, (5, 16), steps=(2, 1), nan=True), np.zeros(80, np.float32)],
+        [TensorMap(x, (10, 16), steps=(2, 1), nan=True), np.zeros(80, np.float32)],
         {1: image.reshape(-1)},
         shared=2048 + 16,
         relative=1e-9,  # which NaN is the hardware's choice
