@@ -54,7 +54,7 @@ def caller(helper: Helper) -> str:
     else:
         use = f"out[0] = (float){'*' if helper.returns.endswith('*') else ''}{call};"
     parts = " ".join([*(o[0] for o in operands), use, *(o[2] for o in operands)])
-    return f'extern "C" __global__ void use_{helper.name}(const u32* in, float* out, const __grid_constant__ TensorMap map) {{ {parts} }}\n'
+    return f'extern "C" __global__ void __launch_bounds__(128, 1) use_{helper.name}(const u32* in, float* out, const __grid_constant__ TensorMap map) {{ {parts} }}\n'
 
 
 def runs_on(helper: Helper, arch: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from . import request
 from .compiler import MachineError, build, digest_of
 from .report import Finding, Report, parse
-from .request import Packed
+from .request import Array, Packed
 
 __all__ = ["MODES", "Arguments", "Packed", "Prelude", "run"]
 
@@ -129,8 +129,8 @@ def run(
     return parse(done.stdout, source, kernel, compiled)
 
 
-def _take_back(name: str, places: list[tuple[np.ndarray, int]]) -> None:
+def _take_back(name: str, places: list[tuple[Array, int]]) -> None:
     raw = Path(name).read_bytes()
     for array, offset in places:
         if array.flags.writeable:
-            array.reshape(-1).view(np.uint8)[:] = np.frombuffer(raw, np.uint8, array.nbytes, offset)
+            np.reshape(array, -1).view(np.uint8)[:] = np.frombuffer(raw, np.uint8, array.nbytes, offset)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 CODES: dict[str, str] = {
     "divergent-barrier": "threads that must meet at one barrier wait at different ones, or have ended",
@@ -71,8 +72,9 @@ class Report:
 
 def parse(output: str, source: str, library: Path, compile_seconds: float) -> Report:
     """The report of a finished host program from what it printed."""
-    rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    summary = next((r for r in rows if "seconds" in r), {"seconds": 0.0, "stopped": True})
+    rows: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    unfinished: dict[str, Any] = {"seconds": 0.0, "stopped": True}
+    summary = next((r for r in rows if "seconds" in r), unfinished)
     found = [r for r in rows if "code" in r]
     lines = _lines_of({p for r in found for p in r["places"]}, library)
     text = source.split("\n")
@@ -80,9 +82,9 @@ def parse(output: str, source: str, library: Path, compile_seconds: float) -> Re
     return Report(findings, summary["stopped"], summary["seconds"], compile_seconds)
 
 
-def _finding(row: dict, lines: dict[int, int], text: Sequence[str]) -> Finding:
-    at = tuple(lines[p] for p in row["places"])
-    shown = row["text"]
+def _finding(row: Mapping[str, Any], lines: dict[int, int], text: Sequence[str]) -> Finding:
+    at: tuple[int, ...] = tuple(lines[p] for p in row["places"])
+    shown: str = row["text"]
     for i, line in enumerate(at):
         shown = shown.replace(f"{{{i}}}", _quoted(line, text))
     return Finding(row["code"], shown, at, tuple(row["block"]), row["thread"], row["count"])

@@ -13,23 +13,28 @@ from .compiler import MachineError
 ALIGN = 64
 
 
+Array = np.ndarray[Any, Any]
+
+
 @dataclass(frozen=True)
 class Packed:
     """An opaque argument: its bytes, and at which of its offsets stands the address of which array."""
 
     data: bytes
-    pointers: tuple[tuple[int, np.ndarray], ...] = ()
+    pointers: tuple[tuple[int, Array], ...] = ()
 
 
 @dataclass
 class Layout:
     """Words and bytes of a request while it is made."""
 
-    buffers: list[np.ndarray] = field(default_factory=list)
-    words: list[int] = field(default_factory=list)
-    packed: list[tuple[int, bytes]] = field(default_factory=list)  # index of the word that takes the offset
+    buffers: list[Array] = field(default_factory=list[Array])
+    words: list[int] = field(default_factory=list[int])
+    packed: list[tuple[int, bytes]] = field(
+        default_factory=list["tuple[int, bytes]"]
+    )  # index of the word that takes the offset
 
-    def buffer(self, array: np.ndarray) -> tuple[int, int]:
+    def buffer(self, array: Array) -> tuple[int, int]:
         """Number of the buffer that holds the array, and the array's offset in it."""
         whole = _owner(array)
         offset = array.ctypes.data - whole.ctypes.data
@@ -61,13 +66,13 @@ class Layout:
                 raise MachineError(f"the emulator cannot pass a {type(value).__name__} to a kernel")
 
 
-def _owner(array: np.ndarray) -> np.ndarray:
+def _owner(array: Array) -> Array:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
-def encode(head: Sequence[int], arguments: Sequence[Any]) -> tuple[bytearray, list[tuple[np.ndarray, int]]]:
+def encode(head: Sequence[int], arguments: Sequence[Any]) -> tuple[bytearray, list[tuple[Array, int]]]:
     """The file's bytes, and where in it each buffer's bytes stand."""
     layout = Layout()
     for value in arguments:
@@ -87,7 +92,7 @@ def encode(head: Sequence[int], arguments: Sequence[Any]) -> tuple[bytearray, li
 
     for at, piece in layout.packed:
         words[first + at] = append(piece)
-    places = []
+    places: list[tuple[Array, int]] = []
     for i, array in enumerate(layout.buffers):
         offset = append(array.tobytes())
         words[places_at + 2 * i : places_at + 2 * i + 2] = [offset, array.nbytes]
