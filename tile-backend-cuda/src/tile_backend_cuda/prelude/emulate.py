@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tile_core.backend import Source
+from tile_core.runtime.binding import evaluate
 from tile_core.testing import machine
 
 from .table import device_prelude, host_prelude
@@ -21,6 +25,16 @@ _DYNAMIC = re.compile(
     rf"(?:(?:__align__|alignas)\(\d+\)\s*)?extern\s+__shared__\s+{_ALIGN}{_NAMED}\[\s*\]\s*;"
 )
 _STATIC = re.compile(rf"__shared__\s+{_ALIGN}{_NAMED}(?P<sizes>(?:\[[^\]]*\]\s*)*);")
+# single instructions that a source spells itself: what they compute
+_ASM = re.compile(
+    r'asm(?:\s+volatile)?\("(?P<name>[\w.]+) %0, %1;"\s*:\s*"=\w"\((?P<out>[^()]+)\)\s*:\s*"\w"\((?P<in>[^()]+)\)\);'
+)
+INSTRUCTIONS = {
+    "cvt.f32.f16": "cuda::half_to_float",
+    "cvt.rn.f16.f32": "cuda::float_to_half",
+    "cvt.rn.bf16.f32": "cuda::float_to_brain",
+    "rcp.approx.ftz.f32": "1.0f / ",
+}
 
 
 def source(kernel: str) -> str:
@@ -35,6 +49,7 @@ def kernel_of(text: str) -> str:
 
 def for_host(kernel: str) -> str:
     """The text with ``__shared__`` declarations turned into places in the machine's shared memory; lines stay."""
+    kernel = _ASM.sub(_computed, kernel)
     kernel = _DYNAMIC.sub(
         lambda m: f"{m['type']}* {m['name']} = ({m['type']}*)machine::shared_dynamic();", kernel
     )
@@ -50,6 +65,11 @@ def for_host(kernel: str) -> str:
     return _STATIC.sub(static, kernel)
 
 
+def _computed(m: re.Match[str]) -> str:
+    host = INSTRUCTIONS.get(m["name"])
+    return f"{m['out']} = {host}({m['in']});" if host else m[0]
+
+
 def run(text: str, entry: str, arguments: Sequence[Any], **launch: Any) -> machine.Report:
     """``machine.run`` for CUDA: ``text`` is a kernel's text or a whole ``source``; ``launch`` as there."""
     kernel = for_host(kernel_of(text))
@@ -57,3 +77,29 @@ def run(text: str, entry: str, arguments: Sequence[Any], **launch: Any) -> machi
         host_prelude(kernel), tuple(sorted(MACHINE.glob("*.cpp"))), (MACHINE,), subgroup=32
     )
     return machine.run(kernel, prelude, entry, arguments, **launch)
+
+
+def run_all(
+    source: Source, arguments: Sequence[Any], dims: Mapping[str, int], **how: Any
+) -> list[machine.Report]:
+    """Every launch of generated code, in order. Arrays change in place; ``dims``: values of symbolic dimensions.
+
+    ``how``: mode, seed and timeout of ``machine.run``.
+    """
+    spec = source.launch
+    extra = [dims[p.name] for p in spec.params[len(arguments) :]]
+    held = [
+        np.zeros(int(np.prod([evaluate(d, dims) for d in shape])) * size, np.uint8)
+        for shape, size in spec.extra.get("workspaces", ())
+    ]
+    reports: list[Report] = []
+    for entry, grid, threads in spec.entries:
+        extents = [evaluate(e, dims) for e in grid]
+        if 0 in extents:
+            continue
+        given = [*arguments, *extra, *held]
+        shared = spec.extra.get("shared", {}).get(entry, 0)
+        reports.append(
+            run(source.text, entry, given, grid=extents, threads=threads, shared_bytes=shared, **how)
+        )
+    return reports

@@ -34,7 +34,7 @@ class TensorMap:
     of the last dimension 1.
     """
 
-    array: np.ndarray
+    array: np.ndarray[Any, Any]
     box: tuple[int, ...]
     swizzle: int = 0
     steps: tuple[int, ...] = ()

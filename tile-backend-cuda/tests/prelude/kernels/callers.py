@@ -45,7 +45,9 @@ def caller(helper: Helper) -> str:
     operands = [_operand(helper, i, kind, name) for i, (kind, name) in enumerate(listed)]
     template = TEMPLATES.get(helper.template, f"<{REGISTERS}>" if "registers" in helper.name else "<1>")
     call = f"{helper.name}{template if helper.template else ''}({', '.join(o[1] for o in operands)})"
-    if helper.returns == "void":
+    if helper.name.startswith("wgmma_m64n"):
+        use = f"wgmma_fence(); {call}; wgmma_commit(); wgmma_wait<0>();"
+    elif helper.returns == "void":
         use = f"{call};"
     elif helper.returns in SMALL:
         use = f"out[0] = (float){call}.bits;"
@@ -54,7 +56,10 @@ def caller(helper: Helper) -> str:
     else:
         use = f"out[0] = (float){'*' if helper.returns.endswith('*') else ''}{call};"
     parts = " ".join([*(o[0] for o in operands), use, *(o[2] for o in operands)])
-    return f'extern "C" __global__ void __launch_bounds__(128, 1) use_{helper.name}(const u32* in, float* out, const __grid_constant__ TensorMap map) {{ {parts} }}\n'
+    # ptxas must know the registers that setmaxnreg changes: those of a full block of 384 threads
+    bounds = f"__launch_bounds__({384 if helper.family == 'role' else 128}, 1)"
+    given = "const u32* in, float* out, const __grid_constant__ TensorMap map"
+    return f'extern "C" __global__ void {bounds} use_{helper.name}({given}) {{ {parts} }}\n'
 
 
 def runs_on(helper: Helper, arch: str) -> bool:

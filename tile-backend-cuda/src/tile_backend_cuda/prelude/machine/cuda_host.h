@@ -1,6 +1,7 @@
 // The words of CUDA C++ for the host, and what the host bodies of the helpers call. Included before every emulated kernel.
 #pragma once
 #include "machine.h"
+#include "cuda_words.h"
 #include "numbers.h"
 
 #define __global__
@@ -20,14 +21,7 @@
 #define gridDim (machine::here->blocks)
 #define __syncthreads() (machine::at(__LINE__), machine::block_barrier())
 #define __syncwarp(...) (machine::at(__LINE__), machine::subgroup_barrier(0xffffffffu))
-#define __float_as_uint(x) cuda::bits_of(x)
-#define __uint_as_float(x) cuda::float_of(x)
 #define __trap() (machine::report("crash", "the kernel executes a trap at {0}"), machine::stop())
-
-template <class T> inline T min(T a, T b) { return b < a ? b : a; }
-template <class T> inline T max(T a, T b) { return a < b ? b : a; }
-inline float rsqrtf(float x) { return (float)(1.0 / sqrt((double)x)); }
-inline float __fdividef(float a, float b) { return a / b; }
 
 namespace cuda {
 

@@ -49,6 +49,12 @@ def _version(path: str) -> str:
     )[0]
 
 
+def volatile_apart() -> tuple[str, ...]:
+    """The option by which the compiler announces volatile accesses as such."""
+    clang = "clang" in _version(compiler())
+    return ("-mllvm", "-tsan-distinguish-volatile=1") if clang else ("--param=tsan-distinguish-volatile=1",)
+
+
 def digest_of(files: Sequence[Path], text: str, flags: Sequence[str]) -> str:
     """A name for what these make: of the contents, not of the paths."""
     digest = hashlib.sha256(_version(compiler()).encode())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import request
-from .compiler import MachineError, build, digest_of
+from .compiler import MachineError, build, digest_of, volatile_apart
 from .report import Finding, Report, parse
 from .request import Array, Packed
 
@@ -69,7 +69,7 @@ def _kernel(source: str, prelude: Prelude, entry: str) -> Path:
 extern "C" __attribute__((visibility("default"))) void machine_entry(const machine::Argument* a) {{ machine::call(&{entry}, a); }}
 extern "C" __attribute__((visibility("default"))) const int machine_arity = machine::arity(&{entry});
 """
-    flags = (*KERNEL_FLAGS, *(f"-I{p}" for p in prelude.folders()))
+    flags = (*KERNEL_FLAGS, *volatile_apart(), *(f"-I{p}" for p in prelude.folders()))
     name = f"kernel-{digest_of(prelude.headers(), text, KERNEL_FLAGS)}.so"
     return build(text, flags, name, f"kernel `{entry}`")
 
@@ -133,4 +133,5 @@ def _take_back(name: str, places: list[tuple[Array, int]]) -> None:
     raw = Path(name).read_bytes()
     for array, offset in places:
         if array.flags.writeable:
-            np.reshape(array, -1).view(np.uint8)[:] = np.frombuffer(raw, np.uint8, array.nbytes, offset)
+            flat: Any = np.reshape(array, -1)
+            flat.view(np.uint8)[:] = np.frombuffer(raw, np.uint8, array.nbytes, offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,12 +57,15 @@ class Layout:
                 self.words += [0, len(value.pointers)]
                 for at, array in value.pointers:
                     self.words += [at, *self.buffer(array)]
-            case np.ndarray():
-                self.words += [2, *self.buffer(value)]
-            case bool() | int() | np.integer() | np.bool_():
+            case bool() | int():
                 self.words += [0, int(value) & (2**64 - 1)]
-            case float() | np.floating():
-                self.words += [1, int(np.float64(value).view(np.uint64))]
+            case float():
+                self.words += [1, *struct.unpack("<Q", struct.pack("<d", value))]
+            case _ if isinstance(value, np.generic):
+                self.argument(value.item())
+            case _ if isinstance(value, np.ndarray):
+                array: Array = value
+                self.words += [2, *self.buffer(array)]
             case _:
                 raise MachineError(f"the emulator cannot pass a {type(value).__name__} to a kernel")
 

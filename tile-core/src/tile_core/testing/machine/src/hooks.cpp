@@ -1,4 +1,5 @@
 // Plain loads and stores of a kernel: the compiler's thread sanitizer calls these before each of them (no runtime of it is linked).
+// Volatile ones count as atomic: threads may meet in them.
 #include "state.h"
 
 namespace machine {
@@ -12,8 +13,8 @@ extern u64 kernel_base;
   HOOKED void __tsan_write##bytes(void* p) { machine::check_access(p, bytes, true, SITE, true); }              \
   HOOKED void __tsan_unaligned_read##bytes(void* p) { machine::check_access(p, bytes, false, SITE, false); }   \
   HOOKED void __tsan_unaligned_write##bytes(void* p) { machine::check_access(p, bytes, true, SITE, false); }   \
-  HOOKED void __tsan_volatile_read##bytes(void* p) { machine::check_access(p, bytes, false, SITE, true); }     \
-  HOOKED void __tsan_volatile_write##bytes(void* p) { machine::check_access(p, bytes, true, SITE, true); }
+  HOOKED void __tsan_volatile_read##bytes(void* p) { machine::check_access(p, bytes, false, SITE, true, true); }     \
+  HOOKED void __tsan_volatile_write##bytes(void* p) { machine::check_access(p, bytes, true, SITE, true, true); }
 
 ACCESS(1)
 ACCESS(2)

@@ -271,13 +271,14 @@ uint32_t atomic_read(const void* p) {
 uint32_t atomic(void* p, uint32_t (*change)(uint32_t, uint32_t), uint32_t operand) { return atomically<u32>(p, change, operand); }
 uint64_t atomic64(void* p, uint64_t (*change)(uint64_t, uint64_t), uint64_t operand) { return atomically<u64>(p, change, operand); }
 
-void check_access(const void* p, size_t bytes, bool writes, u32 site, bool aligned) {
+void check_access(const void* p, size_t bytes, bool writes, u32 site, bool aligned, bool atomic) {
   if (in_stack(p)) {
     if (!self().held.empty()) check_registers(p, bytes, writes, site);
     return;
   }
   Actor a = actor_of(*here);
   a.site = site;
+  a.atomic = atomic;
   access(a, p, bytes, writes, aligned ? bytes : 1);
 }
 

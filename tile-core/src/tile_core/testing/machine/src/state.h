@@ -82,7 +82,7 @@ bool in_stack(const void* pointer);
 void see_other_clusters();           // the running blocks have synchronised with earlier ones
 void place_buffers(const std::vector<std::pair<const char*, u64>>& data, std::vector<char*>& places);
 void mark_barrier(u32 address, bool live);
-void check_access(const void* pointer, size_t bytes, bool writes, u32 site, bool aligned);
+void check_access(const void* pointer, size_t bytes, bool writes, u32 site, bool aligned, bool atomic = false);
 void check_registers(const void* pointer, size_t bytes, bool writes, u32 site);
 
 // ---- what is waited for
