@@ -52,9 +52,9 @@ def test_a_right_kernel_is_clean():
 # code, kernel, a piece of the text, the first line named (the body starts in line 2), how it is launched
 FAULTS = [
     ("race", "  SHARED[t] = x[t];\n  y[t] = SHARED[63 - t];", "no barrier orders the two", (2, 3), {}),
-    ("race", "  SHARED[0] = x[t];", "shared memory at byte 1024 is written", (2,), {}),
+    ("race", "  SHARED[0] = t;", "is written by a thread (thread 1)", (2,), {}),
     ("race", "  if (t == 0) y[0] = 1;\n  if (t == 1) x[1] = y[0];", "buffer 1 at byte 0", (2, 3), {}),
-    ("race", "  if (t == 0) y[0] = x[1];", "buffer 1 at byte 0", (2,), {"grid": 2}),
+    ("race", "  if (t == 0) y[0] = machine::here->block.x + 1;", "buffer 1 at byte 2", (2,), {"grid": 2}),
     ("uninitialised", "  y[t] = SHARED[t];", "before anything wrote it", (2,), {}),
     ("shared-bounds", "  SHARED[t + 200] = 1;", "outside the 1024 bytes", (2,), {}),
     ("global-bounds", "  y[t + 1] = x[t];", "has 256 bytes", (2,), {}),
@@ -120,6 +120,11 @@ def test_finding(code: str, body: str, text: str, lines: tuple[int, ...], how: d
     if lines:
         assert set(lines) <= {n for f in found for n in f.lines} | {0}, str(report)
     assert code in CODES
+
+
+def test_the_same_value_may_be_written_twice():
+    report, _ = run("  SHARED[t / 2] = t / 2; SYNC(); y[t] = SHARED[t / 2];\n  y[t & 1] = 1;")
+    assert report.codes == {"race"} and {f.lines for f in report.findings} == {(2, 3)}, str(report)
 
 
 def test_left_arrivals():

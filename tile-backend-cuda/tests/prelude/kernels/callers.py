@@ -46,7 +46,11 @@ def caller(helper: Helper) -> str:
     template = TEMPLATES.get(helper.template, f"<{REGISTERS}>" if "registers" in helper.name else "<1>")
     call = f"{helper.name}{template if helper.template else ''}({', '.join(o[1] for o in operands)})"
     if helper.name.startswith("wgmma_m64n"):
-        use = f"wgmma_fence(); {call}; wgmma_commit(); wgmma_wait<0>();"
+        # what defines its registers must stay before the fence
+        kinds = {"float": "f32", "int": "s32", "u32": "b32"}
+        arrays = [(kinds[k.split("*")[0].split()[-1]], n) for k, n in listed if k.endswith("*")]
+        held = " ".join(f"hold_registers_{k}<{_array(helper, n)}>({n}_);" for k, n in arrays)
+        use = f"{held} wgmma_fence(); {call}; wgmma_commit(); wgmma_wait<0>();"
     elif helper.returns == "void":
         use = f"{call};"
     elif helper.returns in SMALL:

@@ -82,26 +82,36 @@ std::string where(const void* pointer) {
   return text;
 }
 
-// `by` came first in this run; the two are not ordered.
-void conflict(const Actor& a, bool writes, const Access& by, bool wrote, const void* pointer) {
-  const bool mine = a.proxy == Proxy::async || a.proxy == Proxy::copy;
-  const bool theirs = by.proxy == Proxy::async || by.proxy == Proxy::copy;
-  const std::string place = where(pointer);
-  std::string text = place + " is " + (writes ? "written" : "read") + " by " + doer(a.proxy) + " (" +
-                     thread_text(a.thread) + ") at {0}, ";
-  text += std::string("and was ") + (wrote ? "written" : "read") + " by " + doer(by.proxy) + " at {1}: ";
-  if (wrote && theirs) {
-    report_at("missing-wait", a.site, by.site, text + "nothing waited for that write to complete");
-  } else if (!wrote && theirs) {
-    report_at("overwritten", a.site, by.site, text + "nothing waited for that read to complete");
-  } else if (mine && writes && !wrote) {
-    report_at("overwritten", a.site, by.site, text + "no barrier orders the two");
-  } else {
-    report_at("race", a.site, by.site, text + "no barrier orders the two");
-  }
+const char* code_of(bool mine, bool theirs, bool writes, bool wrote) {
+  if (wrote && theirs) return "missing-wait";
+  if (!wrote && (theirs || (mine && writes))) return "overwritten";
+  return "race";
 }
 
+bool asynchronous(Proxy proxy) { return proxy == Proxy::async || proxy == Proxy::copy; }
+
+// `by` came first in this run; the two are not ordered.
+void conflict(const Actor& a, bool writes, const Access& by, bool wrote, const void* pointer) {
+  const bool theirs = asynchronous(by.proxy);
+  const char* code = code_of(asynchronous(a.proxy), theirs, writes, wrote);
+  if (known_fault(code, a.site, by.site)) return;
+  const std::string text = where(pointer) + " is " + (writes ? "written" : "read") + " by " + doer(a.proxy) + " (" + thread_text(a.thread) +
+                           ") at {0}, and was " + (wrote ? "written" : "read") + " by " + doer(by.proxy) + " at {1}: ";
+  const char* why = !theirs ? "no barrier orders the two" : wrote ? "nothing waited for that write to complete" : "nothing waited for that read to complete";
+  report_at(code, a.site, by.site, text + why);
+}
+
+// Two threads may write the same bytes to one place: one of the writes lands. What a store writes is known after it only.
+struct Doubtful {
+  Actor actor;
+  Access by;
+  const char* place;
+  char old;
+};
+std::vector<Doubtful> doubtful;
+
 void not_passed(const Actor& a, bool writes, const Access& by, const void* pointer) {
+  if (known_fault("missing-fence", a.site, by.site)) return;
   report_at("missing-fence", a.site, by.site,
             where(pointer) + " is " + (writes ? "written" : "read") + " by an asynchronous operation at {0} after " +
                 doer(by.proxy) + " wrote it at {1}, without a proxy fence between them");
@@ -133,9 +143,12 @@ template <bool SHARED> void touch(const Actor& a, Cell* c, const char* pointer, 
         report_at("phase-misuse", a.site, w.site, where(pointer + i) + " is touched at {0} but holds a live barrier, made at {1}");
         return;
       }
-      if (!ordered(a, w)) conflict(a, writes, w, true, pointer + i);
-      else if (SHARED && a.proxy == Proxy::async && !passed(a, w)) not_passed(a, writes, w, pointer + i);
-    } else if (SHARED && !writes) {
+      if (!ordered(a, w)) {
+        if (writes && w.proxy == Proxy::generic && a.proxy == Proxy::generic) doubtful.push_back({a, w, pointer + i, pointer[i]});
+        else conflict(a, writes, w, true, pointer + i);
+      }
+      if (SHARED && a.proxy == Proxy::async && ordered(a, w) && !passed(a, w)) not_passed(a, writes, w, pointer + i);
+    } else if (SHARED && !writes && !known_fault("uninitialised", a.site, 0)) {
       report_at("uninitialised", a.site, 0, where(pointer + i) + " is read at {0} before anything wrote it (" + thread_text(a.thread) + ")");
     }
     if (writes) {
@@ -242,6 +255,7 @@ void load(const Actor& a, const void* p, void* out, size_t bytes, size_t alignme
 
 void store(const Actor& a, void* p, const void* in, size_t bytes, size_t alignment) {
   if (access(a, p, bytes, true, alignment)) memcpy(p, in, bytes);
+  settle_writes();
 }
 
 void read(const void* p, void* out, size_t bytes) { load(actor_of(*here), p, out, bytes, bytes); }
@@ -271,7 +285,15 @@ uint32_t atomic_read(const void* p) {
 uint32_t atomic(void* p, uint32_t (*change)(uint32_t, uint32_t), uint32_t operand) { return atomically<u32>(p, change, operand); }
 uint64_t atomic64(void* p, uint64_t (*change)(uint64_t, uint64_t), uint64_t operand) { return atomically<u64>(p, change, operand); }
 
+void settle_writes() {
+  if (doubtful.empty()) return;
+  for (const Doubtful& d : doubtful)
+    if (*d.place != d.old) conflict(d.actor, true, d.by, true, d.place);
+  doubtful.clear();
+}
+
 void check_access(const void* p, size_t bytes, bool writes, u32 site, bool aligned, bool atomic) {
+  settle_writes();
   if (in_stack(p)) {
     if (!self().held.empty()) check_registers(p, bytes, writes, site);
     return;

@@ -1,6 +1,8 @@
 // Findings: collected once for each code and pair of places, printed as lines of JSON at the end (or at a crash).
 #include <cstdarg>
 #include <cstdio>
+#include <string_view>
+#include <tuple>
 
 #include "state.h"
 
@@ -15,7 +17,7 @@ struct Finding {
   u64 count;
 };
 std::vector<Finding> findings;
-std::map<std::string, size_t> known;
+std::map<std::tuple<std::string_view, u32, u32>, size_t> known;   // codes are literals
 const size_t MOST = 200;
 
 std::string escaped(const std::string& text) {
@@ -31,12 +33,16 @@ std::string escaped(const std::string& text) {
 
 u32 line_site(const Thread& thread) { return (u32)thread.line; }
 
+bool known_fault(const char* code, u32 first, u32 second) {
+  auto found = known.find({code, first, second});
+  if (found == known.end()) return false;
+  if (found->second < findings.size()) ++findings[found->second].count;
+  return true;
+}
+
 void report_at(const char* code, u32 first, u32 second, const std::string& text) {
-  const std::string key = std::string(code) + '/' + std::to_string(first) + '/' + std::to_string(second);
-  auto found = known.find(key);
-  if (found != known.end()) { ++findings[found->second].count; return; }
-  if (findings.size() == MOST) return;
-  known[key] = findings.size();
+  if (known_fault(code, first, second) || findings.size() == MOST) return;
+  known[{code, first, second}] = findings.size();
   const Index3 none = {0, 0, 0};
   findings.push_back({code, text, first, second, here ? here->block : none, here ? here->number : 0, 1});
 }

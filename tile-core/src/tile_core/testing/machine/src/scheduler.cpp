@@ -88,6 +88,7 @@ bool wake_pollers() {                 // false: none polls, or nothing has chang
 }
 
 void schedule() {                     // returns when the caller is ready and its turn has come
+  settle_writes();
   for (;;) {
     perform_by_chance();
     const int next = pick();

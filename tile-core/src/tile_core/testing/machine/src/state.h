@@ -83,6 +83,7 @@ void see_other_clusters();           // the running blocks have synchronised wit
 void place_buffers(const std::vector<std::pair<const char*, u64>>& data, std::vector<char*>& places);
 void mark_barrier(u32 address, bool live);
 void check_access(const void* pointer, size_t bytes, bool writes, u32 site, bool aligned, bool atomic = false);
+void settle_writes();                // after a store: whether it wrote what another thread had written
 void check_registers(const void* pointer, size_t bytes, bool writes, u32 site);
 
 // ---- what is waited for
@@ -100,6 +101,7 @@ void finish_engines();                // reports what is still in flight
 bool rank_ended(unsigned rank);
 
 // ---- reports
+bool known_fault(const char* code, u32 first, u32 second);   // counts it, if it has been reported
 void report_at(const char* code, u32 first, u32 second, const std::string& text);
 u32 line_site(const Thread& thread);
 void print_reports();
