@@ -92,7 +92,7 @@ def run_all(
         np.zeros(int(np.prod([evaluate(d, dims) for d in shape])) * size, np.uint8)
         for shape, size in spec.extra.get("workspaces", ())
     ]
-    reports: list[Report] = []
+    reports: list[machine.Report] = []
     for entry, grid, threads in spec.entries:
         extents = [evaluate(e, dims) for e in grid]
         if 0 in extents:

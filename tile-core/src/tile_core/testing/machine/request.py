@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import is_array
 from .compiler import MachineError
 
 ALIGN = 64
@@ -63,9 +64,8 @@ class Layout:
                 self.words += [1, *struct.unpack("<Q", struct.pack("<d", value))]
             case _ if isinstance(value, np.generic):
                 self.argument(value.item())
-            case _ if isinstance(value, np.ndarray):
-                array: Array = value
-                self.words += [2, *self.buffer(array)]
+            case _ if is_array(value):
+                self.words += [2, *self.buffer(value)]
             case _:
                 raise MachineError(f"the emulator cannot pass a {type(value).__name__} to a kernel")
 
