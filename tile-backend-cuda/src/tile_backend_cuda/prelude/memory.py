@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from .device_function import Helper
 from .spell import answer, asm, effect
@@ -25,7 +26,7 @@ WIDTHS = {
 PARTS = ("x", "y", "z", "w")
 
 
-def _load(name: str, parameters: str, address: str, ptx: str, bits: int, host: str, **more: object) -> Helper:
+def _load(name: str, parameters: str, address: str, ptx: str, bits: int, host: str, **more: Any) -> Helper:
     """``ptx``: the instruction up to its type; ``address``: (constraint, expression) of what stands in brackets."""
     kind, suffix, letter, count = WIDTHS[bits]
     where = address.split()
@@ -40,12 +41,10 @@ def _load(name: str, parameters: str, address: str, ptx: str, bits: int, host: s
         text = f"{ptx}.{suffix} {{{listed}}}, [%{count}]{tail};"
         outs = [("=" + letter, f"r.{p}") for p in PARTS[:count]]
         device = f"{kind} r; {asm(text, outs, [(where[0], where[1]), *policy], memory=True)} return r;"
-    return Helper(name, "memory", kind, parameters, device, f"return {host}<{kind}>({where[1]});", LD, **more)  # type: ignore[arg-type]
+    return Helper(name, "memory", kind, parameters, device, f"return {host}<{kind}>({where[1]});", LD, **more)
 
 
-def _store(
-    name: str, parameters: str, address: str, ptx: str, bits: int, host: str, **more: object
-) -> Helper:
+def _store(name: str, parameters: str, address: str, ptx: str, bits: int, host: str, **more: Any) -> Helper:
     kind, suffix, letter, count = WIDTHS[bits]
     where = address.split()
     policy = [("l", "policy")] if "policy" in parameters else []
@@ -61,7 +60,7 @@ def _store(
     )
     return Helper(
         name, "memory", "void", parameters.format(kind=kind), device, f"{host}({where[1]}, v);", ST, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 def _vectors() -> Iterator[Helper]:

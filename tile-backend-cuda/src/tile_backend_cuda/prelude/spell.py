@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from .device_function import Helper, named
 
@@ -49,31 +50,31 @@ def predicated(ptx: str, operand: int) -> str:
 
 
 def pure(
-    name: str, family: str, returns: str, parameters: str, ptx: str, host: str, isa: str, **more: object
+    name: str, family: str, returns: str, parameters: str, ptx: str, host: str, isa: str, **more: Any
 ) -> Helper:
     """A helper that computes: %0 is the result, %1 and on are the parameters; ``host`` is an expression."""
     ins = [(constraint(t), n) for t, n in named(parameters)]
     body = asm(ptx, [("=" + constraint(returns), "r")], ins, volatile=False)
     return Helper(
         name, family, returns, parameters, f"{returns} r; {body} return r;", f"return {host};", isa, **more
-    )  # type: ignore[arg-type]
+    )
 
 
-def effect(name: str, family: str, parameters: str, ptx: str, host: str, isa: str, **more: object) -> Helper:
+def effect(name: str, family: str, parameters: str, ptx: str, host: str, isa: str, **more: Any) -> Helper:
     """A helper that acts on memory or on order: %0 and on are the parameters; ``host`` is a statement."""
     ins = [(constraint(t), n) for t, n in named(parameters)]
-    return Helper(name, family, "void", parameters, asm(ptx, ins=ins, memory=True), host, isa, **more)  # type: ignore[arg-type]
+    return Helper(name, family, "void", parameters, asm(ptx, ins=ins, memory=True), host, isa, **more)
 
 
 def answer(
-    name: str, family: str, returns: str, parameters: str, ptx: str, host: str, isa: str, **more: object
+    name: str, family: str, returns: str, parameters: str, ptx: str, host: str, isa: str, **more: Any
 ) -> Helper:
     """As ``effect``, with a result in %0."""
     ins = [(constraint(t), n) for t, n in named(parameters)]
     kind = "u32" if returns == "bool" else returns
     body = asm(ptx, [("=" + constraint(kind), "r")], ins, memory=True)
     device = f"{kind} r; {body} return r{' != 0' if returns == 'bool' else ''};"
-    return Helper(name, family, returns, parameters, device, f"return {host};", isa, **more)  # type: ignore[arg-type]
+    return Helper(name, family, returns, parameters, device, f"return {host};", isa, **more)
 
 
 def registers(count: int, first: int = 0) -> str:
