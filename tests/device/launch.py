@@ -343,6 +343,31 @@ def portable(s: Setting) -> None:
 
 
 @check
+def generated(s: Setting) -> Any:
+    """Kernels of the compiler's own code, against torch."""
+    torch, found = s.torch, {}
+    references = {
+        "gemm_relu": lambda a, b: torch.relu(a.float() @ b.float()),
+        "softmax": lambda a: torch.softmax(a.float(), -1),
+    }
+    for name, reference in references.items():
+        kernel = s.load(name)
+        launch = kernel.launch
+        inputs = [
+            torch.randn(p.shape, device=s.device).to(getattr(torch, p.dtype))
+            for n, p in enumerate(launch.params)
+            if n not in launch.outputs
+        ]
+        for _ in range(2):
+            out = kernel(*inputs)
+        want = reference(*inputs)
+        error = ((out.float() - want).abs().max() / want.abs().max()).item()
+        assert error < 2e-2, (name, error)
+        found[name] = error
+    return found
+
+
+@check
 def refusals(s: Setting) -> Any:
     """Code for another architecture, more shared memory than there is, and a kernel that goes wrong."""
     from dataclasses import replace

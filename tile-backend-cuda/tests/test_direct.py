@@ -139,6 +139,8 @@ PARAMS = {
     "strided": tensor("A", strides=("", "")),
     "dense rows": tensor("A", strides=("", 1)),
     "strides": tensor("A", strides=("N", 1)),
+    "a symbol that is a stride": tensor("A", strides=("S", 1)),
+    "a symbol that no shape gives": tensor("A", ("M", "2 * S"), strides=("S", 1)),
     "half": tensor("A", dtype="float16"),
     "bfloat16": tensor("A", dtype="bfloat16"),
     "tfloat32": tensor("A", dtype="tfloat32"),
@@ -151,7 +153,8 @@ PARAMS = {
 
 @pytest.mark.parametrize("param", PARAMS)
 def test_takes_what_the_runtime_takes(fake: Fake, param: str) -> None:
-    kernel, spec = loaded(fake, PARAMS[param], dims=(), grid=(1,))
+    dims = (LaunchParam("S", "dim", "int32"),) if "symbol" in param else ()
+    kernel, spec = loaded(fake, PARAMS[param], dims=dims, grid=(1,))
     for name, make in TENSORS.items():
         if param == "pointer" and name == "not a tensor":
             continue  # no tensor says which stream: Python asks
@@ -172,6 +175,20 @@ def test_tensors_that_disagree(fake: Fake) -> None:
 
 
 NUMBERS = (0, 1, -1, 127, 128, -129, 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 1.0, 1e300, True, "1", None)
+
+
+def test_symbols_that_are_strides(fake: Fake) -> None:
+    """The first tensor gives it, others must agree; a shape goes before a stride."""
+    dims = (*DIMS, LaunchParam("S", "dim", "int32"))
+    kernel, spec = loaded(
+        fake, tensor("A", strides=("S", 1)), tensor("B", strides=("S", 1)), dims=dims, grid=("S",)
+    )
+    wide = torch.zeros(8, 32)
+    arguments = [wide[:, :8], wide[:, 8:16], SQUARE, SQUARE.clone(), SQUARE[:1], wide[:1, :8], wide[::2, :8]]
+    for pair in itertools.product(arguments, repeat=2):
+        assert kernel.call(pair, None) == accepted(spec, pair)
+    assert kernel.call((wide[:, :8], wide[:, 8:16]), None)
+    assert fake.seen.grid[0] == 32
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,20 @@
-"""The backend object: which tensors are its, which targets and devices there are, and the roles that are done."""
+"""The backend object: which tensors are its, which targets and devices there are, and its roles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile_core.backend import ApiVersion, Backend, Check, Codegen, Compiler, Launcher, Lowering, Timer
+from tile_core.backend import (
+    ApiVersion,
+    Backend,
+    Check,
+    Codegen,
+    Compiler,
+    Launcher,
+    Lowering,
+    Timer,
+)
 from tile_core.hardware import Device, Target, TargetInfo
 
 

@@ -46,8 +46,8 @@ class CudaCompiler:
         """A cubin; its ``log`` is the compiler's, ``resources`` have the figures of ``report.Report.resources``.
 
         Raises:
-            BackendError: the compiler is not there, or does not work.
-            Unsupported: it does not know the architecture, or the kernel needs more than the target has.
+            BackendError: the compiler is not there, does not work, or does not know the architecture.
+            Unsupported: the kernel needs more than the target has.
             InternalError: it rejects the source; with ``strict``, also where there are findings.
         """
         if source.language != "cuda":
@@ -79,7 +79,7 @@ class CudaCompiler:
         library = toolkit.library(self.arch, options.nvrtc)
         compiler = nvrtc.loaded(library)
         if int("".join(filter(str.isdigit, self.arch))) not in compiler.architectures():
-            raise toolkit.unsupported(self.arch, [toolkit.Library(library.path, compiler.version)])
+            raise toolkit.none_for(self.arch, [toolkit.Library(library.path, compiler.version)])
         if compiler.version >= NO_CACHE_SINCE:
             flags.append("-no-cache")  # the driver's cache gives a cubin without its log
         return compiler.compile(text, "kernel.cu", flags)

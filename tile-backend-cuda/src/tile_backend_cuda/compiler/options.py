@@ -27,7 +27,7 @@ class Options:
     @staticmethod
     def of(given: Mapping[str, Any]) -> Options:
         """From names and values, which may be texts. Raises ``Unsupported`` for a name that is none."""
-        kinds: dict[str, type] = {f.name: type(f.default) for f in fields(Options)}
+        kinds: dict[str, type[object]] = {f.name: type(f.default) for f in fields(Options)}
         for name in given:
             if name not in kinds:
                 raise Unsupported(

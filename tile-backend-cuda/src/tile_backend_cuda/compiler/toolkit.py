@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tile_core.errors import BackendError, Unsupported
+from tile_core.errors import BackendError
 
 Version = tuple[int, ...]
 
@@ -59,8 +59,7 @@ def library(arch: str, path: str = "") -> Library:
     """The NVRTC to compile with, or the one at ``path``.
 
     Raises:
-        BackendError: there is none.
-        Unsupported: those that are there do not compile for ``arch``.
+        BackendError: there is none, or none of those that are there compiles for ``arch``.
     """
     if path:
         if not Path(path).is_file():
@@ -76,15 +75,15 @@ def library(arch: str, path: str = "") -> Library:
     for candidate in found:
         if candidate.fits(arch):
             return candidate
-    raise unsupported(arch, found)
+    raise none_for(arch, found)
 
 
-def unsupported(arch: str, found: Sequence[Library]) -> Unsupported:
+def none_for(arch: str, found: Sequence[Library]) -> BackendError:
     """The error where no library compiles for an architecture: names what would."""
     package = OLDER if arch in UNTIL else NEWEST
     since = f" of CUDA {dotted(SINCE[arch])} or newer" if arch in SINCE else ""
     until = f" before CUDA {dotted(UNTIL[arch])}" if arch in UNTIL else ""
-    return Unsupported(
+    return BackendError(
         f"{' and '.join(map(str, found))} cannot compile for {arch}",
         why=f"{arch} needs an NVRTC{since}{until}",
         help=f"pip install --upgrade {package}",

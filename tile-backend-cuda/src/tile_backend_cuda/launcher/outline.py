@@ -124,7 +124,7 @@ def _outline(launch: LaunchSpec) -> Outline:
     names = {p.name: n for n, p in enumerate(launch.params)}
     known = dict(names)  # a dimension that is no parameter is known by the shapes alone
     for p in launch.params:
-        for d in p.shape:
+        for d in (*p.shape, *p.strides):
             if isinstance(d, str) and d.isidentifier():
                 known.setdefault(d, len(known))
     params = tuple(_param(p, known) for p in launch.params)

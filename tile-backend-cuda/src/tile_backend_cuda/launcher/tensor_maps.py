@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 # cuda.h: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
@@ -36,6 +36,7 @@ SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 FILLS = {"zero": 0, "nan": 1}
 
+TUPLES = ("dims", "strides", "box", "steps")
 RANK = 5
 LARGEST_BOX = 256
 ALIGNMENT = 16
@@ -100,8 +101,7 @@ class TensorMap:
     @staticmethod
     def of_row(row: Mapping[str, Any]) -> TensorMap:
         """From a launch specification, where tuples may have become lists."""
-        lists = [f.name for f in fields(TensorMap) if f.name in row and isinstance(row[f.name], list)]
-        values: dict[str, Any] = {**row, **{name: tuple(row[name]) for name in lists}}
+        values: dict[str, Any] = {k: tuple(v) if k in TUPLES else v for k, v in row.items()}
         return TensorMap(**values)
 
     def row(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..errors import BackendError, TileError
 from ..hardware import Target
 from ..registry import registry
 from .cache import Entry
-from .calling import Call, Direct
+from .calling import Call, Direct, ordered
 from .failures import folded
 from .manifest import artifact_of, artifact_row, launch_of, launch_row
 from .reach import reachable
@@ -40,20 +40,26 @@ class Bundle:
         self._kernel = _Stored(entry, target)
         self._direct: tuple[Direct, ...] = ()
 
-    def __call__(self, *arguments: Any, stream: int | None = None) -> Any:
+    def __call__(self, /, *arguments: Any, stream: int | None = None, **named: Any) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
+
+        Arguments are given in order, or by the names of the kernel's parameters.
 
         Raises:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
-        for launched in self._direct:
+        for launched in () if named else self._direct:
             if found := launched(arguments, stream):
                 return None if found is True else found[0]
-        return self._call(arguments, stream)
+        return self._call(arguments, stream, named)
 
     @folded
-    def _call(self, arguments: tuple[Any, ...], stream: int | None) -> Any:
+    def _call(self, arguments: tuple[Any, ...], stream: int | None, named: Mapping[str, Any]) -> Any:
+        if named:
+            params = [p.name for p in self.launch.params if p.kind != "dim"]
+            names = [name for n, name in enumerate(params) if n not in self.launch.outputs]
+            arguments = ordered(self.name, names, arguments, named)
         call = Call.of(arguments)
         reachable(self.backend, call.where)
 

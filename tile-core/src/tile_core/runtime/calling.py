@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..backend import DirectKernel, LaunchSpec, LoadedKernel
-from ..errors import ArgumentError
+from ..errors import ArgumentError, did_you_mean
 from ..select import TensorDevice
 from .arguments import TensorView, allocator, is_tensor, view
 from .binding import bind, evaluate, solve
@@ -26,10 +26,8 @@ class Call:
     @staticmethod
     def of(arguments: tuple[Any, ...]) -> Call:
         """Raises ``ArgumentError`` if an argument is a tensor that tile cannot take."""
-        return Call(
-            arguments,
-            tuple(view(a, f"argument {n}") if is_tensor(a) else None for n, a in enumerate(arguments)),
-        )
+        views = (view(a, f"argument {n}") if is_tensor(a) else None for n, a in enumerate(arguments))
+        return Call(arguments, tuple(views))
 
     @property
     def where(self) -> TensorDevice | None:
@@ -90,6 +88,22 @@ class Call:
                 ) from error
             full.append((made, view(made, p.name)))
         return [value for value, _ in full], [v for _, v in full], finish
+
+
+def ordered(
+    kernel: str, names: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """All arguments in the order of the parameters ``names``. Raises ``ArgumentError`` for a name that is wrong or missing."""
+    given = dict(zip(names, arguments, strict=False))
+    for name in named:
+        if name not in names:
+            raise ArgumentError(f"{kernel} has no argument {name!r}", help=did_you_mean(name, names))
+        if name in given:
+            raise ArgumentError(f"the argument {name} of {kernel} is given twice")
+    given |= named
+    if missing := [n for n in names if n not in given]:
+        raise ArgumentError(f"the argument {missing[0]} of {kernel} is missing")
+    return (*(given[n] for n in names), *arguments[len(names) :])
 
 
 def direct(loaded: LoadedKernel, launch: LaunchSpec) -> Direct | None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .. import settings
 from ..backend import Artifact, Backend, Disassembles, Finding, LaunchSpec, LoadedKernel
-from ..errors import ArgumentError, KernelError, Unsupported, did_you_mean
+from ..errors import KernelError, Unsupported
 from ..graph import Graph
 from ..hardware import Target, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
-from .calling import Call, Direct
+from .calling import Call, Direct, ordered
 from .failures import folded
 from .reach import reachable
 from .targeted import Request, TargetKernel
@@ -50,13 +50,17 @@ class Kernel:
             if found := launched(arguments, stream):
                 self._last = kernel
                 return None if found is True else found[0]
-        return self._call(arguments, named, stream, state)
+        return self._call(arguments, stream, state, named)
 
     @folded
     def _call(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], stream: int | None, state: Any
+        self, arguments: tuple[Any, ...], stream: int | None, state: Any, named: Mapping[str, Any]
     ) -> Any:
-        call = Call.of(self._ordered(arguments, named) if named else arguments)
+        if named:
+            program = self.program
+            names = [p.name for n, p in enumerate(program.params) if n not in program.outputs]
+            arguments = ordered(self.name, names, arguments, named)
+        call = Call.of(arguments)
         kernel = self.on(call.where)
         launch = kernel.entry.source.launch
 
@@ -68,21 +72,6 @@ class Kernel:
             return found
 
         return call.run(self.name, launch, loaded, stream)
-
-    def _ordered(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters."""
-        program = self.program
-        names = [p.name for n, p in enumerate(program.params) if n not in program.outputs]
-        given = dict(zip(names, arguments, strict=False))
-        for name in named:
-            if name not in names:
-                raise ArgumentError(f"{self.name} has no argument {name!r}", help=did_you_mean(name, names))
-            if name in given:
-                raise ArgumentError(f"the argument {name} of {self.name} is given twice")
-        given.update(named)
-        if missing := [n for n in names if n not in given]:
-            raise ArgumentError(f"the argument {missing[0]} of {self.name} is missing")
-        return (*(given[n] for n in names), *arguments[len(names) :])
 
     def __deepcopy__(self, memo: Any) -> Kernel:
         return self

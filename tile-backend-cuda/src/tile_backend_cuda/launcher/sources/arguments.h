@@ -125,19 +125,58 @@ static int take_argument(Plan *p, int i, PyObject *object, Call *c) {
   return take_number(s, object, &c->values[i], &c->slots[i]);
 }
 
-// Extents that are numbers or expressions, and strides, once all dimensions that stand alone are known.
-static int check_shape(const Param *s, const Tensor *t, const Call *c) {
+static int is_bound(const Call *c, int64_t slot) { return (int)(c->bound[slot >> 6] >> (slot & 63) & 1); }
+
+// The value of an expression over dimensions; not 0 where one of them is not known.
+static int evaluate_bound(const Expression *e, const Call *c, int64_t *out) {
+  for (int i = 0; i < e->count; i++)
+    if (e->code[2 * i] == SLOT && !is_bound(c, e->code[2 * i + 1])) return MISS;
+  return evaluate(e, c->slots, out);
+}
+
+// Extents that are numbers or expressions, once all dimensions that stand alone are known.
+static int check_extents(const Param *s, const Tensor *t, const Call *c) {
   int64_t wanted;
   for (int n = 0; n < s->rank; n++)
-    if (s->dim_slot[n] < 0 && (evaluate(&s->dims[n], c->slots, &wanted) || wanted != t->shape[n])) return MISS;
-  if (s->row_major) return HIT;
-  int dense = is_row_major(t); // then strides of extents 0 and 1 say nothing
+    if (s->dim_slot[n] < 0 && (evaluate_bound(&s->dims[n], c, &wanted) || wanted != t->shape[n])) return MISS;
+  return HIT;
+}
+
+// Strides of a tensor that is contiguous are those of its shape: what it says of extents 0 and 1 means nothing.
+static void strides_of(const Tensor *t, int64_t *strides) {
+  int dense = is_row_major(t);
   int64_t step = 1;
-  for (int n = s->rank - 1; n >= 0; n--) {
-    int64_t have = dense ? step : t->strides[n];
-    if (s->strides[n].count && t->shape[n] > 1 && (evaluate(&s->strides[n], c->slots, &wanted) || wanted != have)) return MISS;
+  for (int n = t->ndim - 1; n >= 0; n--) {
+    strides[n] = dense ? step : t->strides[n];
     step *= t->shape[n];
   }
+}
+
+// Symbols that no shape gives but a stride.
+static void bind_strides(const Param *s, const Tensor *t, Call *c) {
+  int64_t strides[MAX_RANK];
+  strides_of(t, strides);
+  for (int n = 0; n < s->rank; n++) {
+    const Expression *e = &s->strides[n];
+    if (e->count == 1 && e->code[0] == SLOT && !is_bound(c, e->code[1])) bind_slot(c, (int)e->code[1], strides[n]);
+  }
+}
+
+static int check_strides(const Param *s, const Tensor *t, const Call *c) {
+  int64_t wanted, strides[MAX_RANK];
+  strides_of(t, strides);
+  for (int n = 0; n < s->rank; n++)
+    if (s->strides[n].count && t->shape[n] > 1 && (evaluate_bound(&s->strides[n], c, &wanted) || wanted != strides[n])) return MISS;
+  return HIT;
+}
+
+static int check_layouts(const Plan *p, Call *c) {
+  for (int i = 0; i < p->given_count; i++)
+    if (p->params[i].kind == TENSOR && check_extents(&p->params[i], &c->tensors[i], c)) return MISS;
+  for (int i = 0; i < p->given_count; i++)
+    if (p->params[i].kind == TENSOR && !p->params[i].row_major) bind_strides(&p->params[i], &c->tensors[i], c);
+  for (int i = 0; i < p->given_count; i++)
+    if (p->params[i].kind == TENSOR && !p->params[i].row_major && check_strides(&p->params[i], &c->tensors[i], c)) return MISS;
   return HIT;
 }
 
@@ -145,10 +184,9 @@ static int take_arguments(Plan *p, PyObject *arguments, Call *c) {
   if (PyTuple_Size(arguments) != p->given_count) return MISS;
   for (int i = 0; i < p->given_count; i++)
     if (take_argument(p, i, PyTuple_GetItem(arguments, i), c)) return MISS;
-  for (int i = 0; i < p->given_count; i++)
-    if (p->params[i].kind == TENSOR && check_shape(&p->params[i], &c->tensors[i], c)) return MISS;
+  if (check_layouts(p, c)) return MISS;
   for (int i = p->given_count; i < p->param_count; i++) { // dimensions
-    if (!(c->bound[i >> 6] >> (i & 63) & 1) || !fits(&p->params[i], c->slots[i])) return MISS;
+    if (!is_bound(c, i) || !fits(&p->params[i], c->slots[i])) return MISS;
     c->values[i].integer = c->slots[i];
   }
   return c->first ? HIT : MISS;
@@ -171,8 +209,8 @@ static PyObject *shape_of(const Param *s, const Call *c) {
   for (int n = 0; shape && n < s->rank; n++) {
     int64_t extent;
     int slot = s->dim_slot[n];
-    int unknown = slot >= 0 && !(c->bound[slot >> 6] >> (slot & 63) & 1);
-    PyObject *number = unknown || evaluate(&s->dims[n], c->slots, &extent) || extent < 0 ? NULL : PyLong_FromLongLong(extent);
+    int unknown = slot >= 0 && !is_bound(c, slot);
+    PyObject *number = unknown || evaluate_bound(&s->dims[n], c, &extent) || extent < 0 ? NULL : PyLong_FromLongLong(extent);
     if (!number || PyTuple_SetItem(shape, n, number)) {
       Py_DECREF(shape);
       return NULL;
