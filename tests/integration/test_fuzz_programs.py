@@ -252,7 +252,9 @@ class Writer:
         name = self.fresh("w")
         if self.m == self.n:
             return self.elementwise(0)
+        every, self.tiles = self.tiles, [t for t in self.tiles if t.storage != "s"]
         sum = f"{name}[i, j] + {self.leaf(place, 's')}"
+        self.tiles = every
         return [
             f"{name} = T.{self.one(['reshape', 'view'])}(s, ({self.n}, {self.m}))",
             f"for i, j in T.Parallel({self.n}, {self.m}):",

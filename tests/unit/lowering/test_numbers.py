@@ -27,7 +27,6 @@ ROWS = [
 def test_types(name, stored, held):
     assert numbers.storage(ALL[name]) == stored
     assert numbers.held(ALL[name]) == held
-    assert numbers.element_bytes(ALL[name]) == ALL[name].bytes
 
 
 def test_constants_are_rounded_to_their_type():

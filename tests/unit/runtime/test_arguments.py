@@ -282,3 +282,20 @@ def test_arguments_of_a_factory_are_named() -> None:
         tile.ArgumentError, match=r"missing a required argument: 'N'(.|\n)*it is scaled\(M, N"
     ):
         scaled(6)
+
+
+def test_a_workspace_whose_extent_follows_from_a_dimension() -> None:
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def shifted(A: T.Tensor((n,), "float32")):
+        W = T.alloc_global((T.truncdiv(n, 2),), "float32")
+        with T.Kernel(1):
+            for i in T.serial(T.truncdiv(n, 2)):
+                W[i] = A[i]
+            for i in T.serial(T.truncdiv(n, 2)):
+                A[i + T.truncdiv(n, 2)] = W[i]
+
+    x = np.arange(6, dtype=np.float32)
+    tile.compile(shifted)(x)
+    assert x.tolist() == [0, 1, 2, 0, 1, 2]

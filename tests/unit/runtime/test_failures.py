@@ -71,3 +71,11 @@ def test_a_malformed_setting_is_named(variable: str, value: str, monkeypatch: py
     monkeypatch.setenv(variable, value)
     with pytest.raises(tile.TileError, match=variable):
         tile.compile(ones, target="cpu")(np.zeros(4, np.float32))
+
+
+def test_machine_code_can_be_shown(tmp_path: Path) -> None:
+    with settings.scope(cache_dir=str(tmp_path)):
+        kernel = tile.compile(ones, target="cpu")
+        assert "ones_0" in kernel.disassemble()
+        with pytest.raises(tile.Unsupported, match="cannot disassemble"):
+            tile.compile(ones, target="interpreter").disassemble()

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tile_core.dtypes import INT32
 from tile_core.errors import KernelError
 from tile_core.expr import Expr, Select, Var, binary, cast, ceildiv, const
+from tile_core.expr.intervals import interval
 from tile_core.program import If
 from tile_core.verification.bounds import Status, prove_in_bounds, refuse_violations
-from tile_core.verification.intervals import Known, interval, never_above
+from tile_core.verification.comparisons import Known, never_above
 
 
 def statuses(p, buffer: str) -> list[str]:
@@ -112,7 +113,7 @@ def value(x: Expr, at: dict) -> int:
 def test_intervals_hold(x: Expr, limit: int) -> None:
     known = Known({v: (const(r[0]), const(r[-1])) for v, r in RANGES.items()})
     seen = [value(x, dict(zip(RANGES, at, strict=True))) for at in product(*RANGES.values())]
-    got = interval(x, known)
+    got = interval(x, known.of)
     assert got.low is None or got.low <= min(seen)
     assert got.high is None or got.high >= max(seen)
     assert not never_above(x, const(limit), known) or max(seen) <= limit

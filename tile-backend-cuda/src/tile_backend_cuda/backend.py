@@ -1,14 +1,15 @@
-"""The backend object: which tensors are its, which targets and devices there are."""
+"""The backend object: which tensors are its, which targets and devices there are, and the roles that are done."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from tile_core.backend import ApiVersion, Check, FactsOnly
-from tile_core.hardware import Device, TargetInfo
+from tile_core.backend import ApiVersion, Backend, Check, Codegen, Compiler, Launcher, Lowering, Timer
+from tile_core.hardware import Device, Target, TargetInfo
 
 
-class CudaBackend(FactsOnly):
+class CudaBackend(Backend):
     name = "cuda"
     api = ApiVersion(1, 0)
     torch_devices = (("cuda", False),)
@@ -20,10 +21,46 @@ class CudaBackend(FactsOnly):
 
         return TARGETS
 
+    def info(self, target: Target) -> TargetInfo:
+        """The facts of ``target``, its options kept. Raises ``Unsupported`` for an architecture or option that is none."""
+        found = super().info(target)
+        if not target.options:
+            return found
+        from .compiler.options import Options
+
+        Options.of(dict(target.options))
+        return replace(found, target=replace(found.target, options=target.options))
+
     def devices(self) -> Sequence[Device]:
         from .probe import devices
 
         return devices()
+
+    def lowering(self, info: TargetInfo) -> Lowering:
+        from .lowering import CudaLowering
+
+        return CudaLowering(info)
+
+    def codegen(self, info: TargetInfo) -> Codegen:
+        from .codegen import CudaCodegen
+
+        return CudaCodegen(info)
+
+    def compiler(self, info: TargetInfo) -> Compiler:
+        from .compiler import CudaCompiler
+
+        return CudaCompiler(info)
+
+    def launcher(self, device: Device) -> Launcher:
+        from .launcher import CudaLauncher
+
+        return CudaLauncher(device)
+
+    def timer(self, device: Device) -> Timer:
+        from .launcher import CudaLauncher
+        from .timer import CudaTimer
+
+        return CudaTimer(CudaLauncher(device))
 
     def checks(self) -> Sequence[Check]:
         from .checks import CHECKS

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from .expr import ceildiv as cdiv
     from .hardware import Target
-    from .runtime import Comparison, Kernel, bench, compare, compile, jit, spec
+    from .runtime import Bundle, Comparison, Kernel, bench, compare, compile, jit, load, spec
     from .select import target
 
 __version__ = "0.1.0"
@@ -43,12 +43,14 @@ PUBLIC = {
     "Unsupported": "errors",
     "Target": "hardware",
     "target": "select",
+    "Bundle": "runtime",
     "Comparison": "runtime",
     "Kernel": "runtime",
     "bench": "runtime",
     "compare": "runtime",
     "compile": "runtime",
     "jit": "runtime",
+    "load": "runtime",
     "spec": "runtime",
 }
 
@@ -72,6 +74,7 @@ __all__ = [
     "BackendIncompatible",
     "BackendLoadFailed",
     "BackendNotFound",
+    "Bundle",
     "Comparison",
     "InternalError",
     "Kernel",
@@ -85,6 +88,7 @@ __all__ = [
     "compare",
     "compile",
     "jit",
+    "load",
     "spec",
     "target",
 ]

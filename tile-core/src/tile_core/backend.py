@@ -65,12 +65,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What the launcher loads. ``resources``: figures such as registers, spills or shared bytes."""
+    """What the launcher loads. ``resources``: figures such as registers, spills or shared bytes.
+
+    ``findings``: what the toolkit did that costs speed, such as spilled registers.
+    """
 
     kind: str
     data: bytes
     log: str = ""
     resources: Mapping[str, int] = field(default_factory=dict[str, int])
+    findings: tuple[Finding, ...] = ()
 
 
 class Pass(Protocol):
@@ -118,17 +122,9 @@ class Compiler(Protocol):
 
 @runtime_checkable
 class Disassembles(Protocol):
-    """A compiler that can show the machine code of its artifacts as text."""
+    """A compiler that can show the machine code of an artifact as text."""
 
-    def disassemble(self, artifact: Artifact) -> str: ...
-
-
-class TensorArg(Protocol):
-    """A tensor that was passed to a kernel, as ``runtime.arguments`` sees it."""
-
-    pointer: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    def disassemble(self, source: Source, artifact: Artifact) -> str: ...
 
 
 class LoadedKernel(Protocol):
@@ -141,6 +137,27 @@ class LoadedKernel(Protocol):
     def __call__(
         self, arguments: Sequence[int | float], grids: Sequence[tuple[int, ...]], stream: int | None = None
     ) -> None: ...
+
+
+class DirectKernel(LoadedKernel, Protocol):
+    """A loaded kernel that checks the arguments of a call by itself, so that a warm call does nothing for each in Python."""
+
+    def call(self, arguments: tuple[Any, ...], stream: int | None) -> bool:
+        """Launch with the caller's own arguments, outputs included, on ``stream`` (None: the caller's current one).
+
+        False, and nothing is launched, where an argument is wrong or out of the ordinary: the runtime then looks at them all,
+        raises ``ArgumentError`` or launches by ``__call__``. So both must agree on what is right. Raises what the launch raises.
+        """
+        ...
+
+    def shapes(
+        self, arguments: tuple[Any, ...], outputs: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], ...] | None:
+        """Shapes of the outputs (numbers of parameters, in order) that are allocated for a call with the other arguments.
+
+        None where an argument is out of the ordinary, as for ``call``.
+        """
+        ...
 
 
 class Launcher(Protocol):

@@ -52,7 +52,7 @@ class DType:
 
     @cached_property
     def integers(self) -> range:
-        """The numbers that an integer type, or bool, can hold."""
+        """The numbers that an integer type, bool or an address can hold."""
         if self.kind == "int":
             return range(-(1 << (self.bits - 1)), 1 << (self.bits - 1))
         return range(1 << self.bits)

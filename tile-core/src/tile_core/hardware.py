@@ -31,12 +31,12 @@ class Target:
         """
         name, *options = text.strip().split(",")
         backend, _, arch = name.partition(":")
-        pairs = [tuple(o.split("=", 1)) for o in options]
-        if not backend.replace("_", "").isalnum() or any(len(p) != 2 or not p[0] for p in pairs):
+        pairs = [o.partition("=") for o in options]
+        if not backend.replace("_", "").isalnum() or not all(key and equals for key, equals, _ in pairs):
             raise KernelError(
                 f"{text!r} is no target", help='write "backend", "backend:arch" or "backend:arch,key=value"'
             )
-        return Target(backend, arch, tuple(sorted((k, v) for k, v in pairs)))  # type: ignore[misc]
+        return Target(backend, arch, tuple(sorted((key, value) for key, _, value in pairs)))
 
     def __str__(self) -> str:
         head = f"{self.backend}:{self.arch}" if self.arch else self.backend

@@ -22,7 +22,7 @@ def launch_spec(
     launches = program.launches
     if len(launches) != len(entries):
         raise ValueError(f"{len(entries)} entry points for {len(launches)} launches")
-    grids = [tuple(_extent(g) for g in s.grid) for s in launches]
+    grids = [extents(s.grid) for s in launches]
     rows = [(name, grid, s.threads) for name, grid, s in zip(entries, grids, launches, strict=True)]
     return LaunchSpec(launch_params(program), tuple(rows), program.outputs, dict(extra or {}))
 
@@ -41,14 +41,12 @@ def workspaces(program: TileProgram) -> tuple[Buffer, ...]:
 
 def _param(name: str, value: Buffer | Var, written: set[Buffer]) -> LaunchParam:
     if isinstance(value, Buffer):
-        shape = tuple(_extent(d) for d in value.shape)
-        strides = () if value.strides is None else tuple(_extent(d) for d in value.strides)
-        return LaunchParam(
-            name, "tensor", value.dtype.name, shape, strides, value in written, value.dtype.bytes
-        )
+        shape, strides, kind = extents(value.shape), extents(value.strides or ()), value.dtype
+        return LaunchParam(name, "tensor", kind.name, shape, strides, value in written, kind.bytes)
     kind = "pointer" if value.dtype.kind == "handle" else "scalar"
     return LaunchParam(name, kind, value.dtype.name)
 
 
-def _extent(d: int | Expr) -> int | str:
-    return text(d) if isinstance(d, Expr) else d
+def extents(shape: Sequence[int | Expr]) -> tuple[int | str, ...]:
+    """Extents as a launch specification has them: numbers, or text over the symbolic dimensions."""
+    return tuple(text(d) if isinstance(d, Expr) else d for d in shape)

@@ -27,6 +27,7 @@ COMMANDS = (
     Command("inspect", "inspect", "show a kernel: its program, graph, plan, ir or source"),
     Command("run", "run", "run a kernel on random tensors and compare it with the interpreter"),
     Command("bench", "bench", "measure a kernel"),
+    Command("export", "export", "compile a kernel into a folder that `tile.load` runs without a compiler"),
     Command("cache", "cache", "the cache of compiled kernels"),
 )
 

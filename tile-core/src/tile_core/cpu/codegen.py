@@ -6,10 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ..backend import LaunchSpec, Source
-from ..expr import Buffer, Expr, text
 from ..hardware import TargetInfo
 from ..inference.plan import TilePlan
-from ..signature import launch_spec
+from ..signature import extents, launch_spec
 from ..span import Span
 from .machine import machine
 
@@ -55,16 +54,12 @@ class CpuCodegen:
         interface = lowered.interface
         extra = {
             "scratch": tuple(e.scratch for e in lowered.entries),
-            "workspaces": tuple((_extents(b), b.dtype.bytes) for b in interface.workspaces),
+            "workspaces": tuple((extents(b.shape), b.dtype.bytes) for b in interface.workspaces),
             "failures": tuple((message, _place(span)) for message, span in lowered.failures),
             "prints": lowered.prints,
             "features": tuple(sorted(self.machine.features)),
         }
         return launch_spec(interface.program, [e.name for e in lowered.entries], extra)
-
-
-def _extents(b: Buffer) -> tuple[int | str, ...]:
-    return tuple(text(d) if isinstance(d, Expr) else d for d in b.shape)
 
 
 def _place(span: Span | None) -> dict[str, object] | None:

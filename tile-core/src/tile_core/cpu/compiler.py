@@ -29,12 +29,14 @@ class CpuCompiler:
         return " ".join(("llvmlite", version, platform.system(), m.triple, m.cpu, m.feature_text, str(m.l2)))
 
     def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact:
-        module, machine = self._optimized(source.text, int(options.get("optimize", 3)))
-        return Artifact("object", machine.emit_object(module), resources=_resources(source))
+        level = int(options.get("optimize", 3))
+        module, machine = self._optimized(source.text, level)
+        resources = {"scratch_bytes": _scratch(source), "optimize": level}
+        return Artifact("object", machine.emit_object(module), resources=resources)
 
-    def assembly(self, source: Source, optimize: int = 3) -> str:
-        """The machine code as text, for people."""
-        module, machine = self._optimized(source.text, optimize)
+    def disassemble(self, source: Source, artifact: Artifact) -> str:
+        """The assembler text that the object was made of; LLVM writes one or the other, so it is compiled again."""
+        module, machine = self._optimized(source.text, int(artifact.resources["optimize"]))
         return machine.emit_assembly(module)
 
     def _optimized(self, text: str, level: int) -> tuple[Any, Any]:
@@ -62,6 +64,5 @@ class CpuCompiler:
             return module, target
 
 
-def _resources(source: Source) -> dict[str, int]:
-    scratch = source.launch.extra["scratch"]
-    return {"scratch_bytes": max((sum(sizes) for sizes in scratch), default=0)}
+def _scratch(source: Source) -> int:
+    return max((sum(sizes) for sizes in source.launch.extra["scratch"]), default=0)

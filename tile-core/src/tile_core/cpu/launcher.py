@@ -13,12 +13,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from .. import settings
 from ..backend import Artifact, LaunchParam, LaunchSpec
 from ..dtypes import ALL, dtype
 from ..errors import BackendError, KernelError
+from ..runtime.binding import evaluate
 from ..span import Span
 
 ALIGNMENT = 64  # of scratch blocks: a cache line, and the widest vector
@@ -143,9 +145,7 @@ class _Entry:
         self.block_seconds = float("inf")  # of the last run; a guess for the next
 
     def run(self, arguments: Sequence[int | float], context: Any, grid: tuple[int, ...]) -> None:
-        blocks = 1
-        for n in grid:
-            blocks *= max(n, 0)
+        blocks = prod(grid)
         if blocks == 0:
             return
         begin = time.perf_counter()
@@ -224,14 +224,12 @@ class _Size:
     """Bytes of a workspace, from the dimensions of a call."""
 
     def __init__(self, shape: Sequence[int | str], element: int) -> None:
-        text = " * ".join(("1", *(f"({d})" for d in shape)))
-        self.code = compile(text, "<workspace>", "eval")
+        self.shape = tuple(shape)
         self.element = element
 
     def allocate(self, names: dict[str, int | float]) -> tuple[int, Any]:
         """The address, and what keeps the memory alive."""
-        scope = {"__builtins__": {}, "min": min, "max": max}
-        arena = _Arena(int(eval(self.code, scope, names)) * self.element)
+        arena = _Arena(prod(evaluate(d, names) for d in self.shape) * self.element)
         return arena.address, arena
 
 

@@ -17,13 +17,26 @@ from .make import (
     maximum,
     minimum,
     select,
-    shape_text,
     truth,
     unary,
 )
-from .nodes import Binary, Bitcast, Buffer, Call, Cast, Const, Expr, Load, Select, Space, Unary, Var
-from .text import index_text, text
-from .walk import children, loads, rebuilt, substitute, variables, walk
+from .nodes import (
+    Binary,
+    Bitcast,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Space,
+    Unary,
+    Var,
+    row_major,
+)
+from .text import element_text, index_text, shape_text, text
+from .walk import children, loads, reads, rebuilt, substitute, variables, walk
 
 __all__ = [
     "Binary",
@@ -46,12 +59,15 @@ __all__ = [
     "children",
     "const",
     "dim",
+    "element_text",
     "expr",
     "index_text",
     "loads",
     "maximum",
     "minimum",
+    "reads",
     "rebuilt",
+    "row_major",
     "select",
     "shape_text",
     "substitute",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .nodes import Binary, Cast, Const, Expr, Unary
@@ -80,3 +80,8 @@ def difference(a: Expr | int, b: Expr | int) -> int | None:
 def same(a: Expr | int, b: Expr | int) -> bool:
     """Whether both are always equal, as far as linear forms tell."""
     return difference(a, b) == 0
+
+
+def same_shape(a: Sequence[Expr | int], b: Sequence[Expr | int]) -> bool:
+    """Whether both have as many extents, and each pair is the same."""
+    return len(a) == len(b) and all(map(same, a, b))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import BOOL, FLOAT32, INT32, INT64, DType, dtype, promote
@@ -24,6 +24,7 @@ from .nodes import (
     Select,
     Unary,
 )
+from .text import shape_text
 
 
 def no_truth(value: Expr) -> KernelError:
@@ -98,13 +99,6 @@ def expr(value: Any) -> Expr:
     if convert is not None:
         return convert()
     raise KernelError(f"{value!r} ({type(value).__name__}) is not a value of a kernel")
-
-
-def shape_text(shape: Iterable[Any]) -> str:
-    from .text import text
-
-    dims = [text(d) if isinstance(d, Expr) else str(d) for d in shape]
-    return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
 
 def cast(value: Any, to: DType | str) -> Expr:
@@ -241,10 +235,10 @@ def _neutral(op: str, x: Expr, y: Expr) -> Expr | None:
         return const(0, x.dtype)
     if op in ("%", "truncmod") and _is(y, 1):
         return const(0, x.dtype)
-    if op == "and" and isinstance(x, Const):
-        return y if x.value else x
-    if op == "or" and isinstance(x, Const):
-        return x if x.value else y
+    if op in ("and", "or"):
+        for known, other in ((x, y), (y, x)):
+            if isinstance(known, Const):
+                return other if bool(known.value) == (op == "and") else known
     return None
 
 

@@ -5,15 +5,14 @@ Operands of one node always have the same type: the constructors in ``make`` ins
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 from ..dtypes import BOOL, DType
 from ..span import Span
-
-Dim = "int | Expr"  # an extent: a number, or an expression over symbolic dimensions
 
 
 class Space(str, Enum):
@@ -37,7 +36,7 @@ class Expr:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         raise NotImplementedError
 
@@ -147,7 +146,7 @@ class Expr:
     def __index__(self) -> int:
         raise _make().no_number(self)
 
-    __int__ = __float__ = __index__  # type: ignore[assignment]
+    __int__ = __float__ = __index__
 
 
 def _make() -> Any:
@@ -163,7 +162,7 @@ class Const(Expr):
     value: int | float | bool
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -180,7 +179,7 @@ class Var(Expr):
     type: DType
     number: int = 0
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -192,7 +191,7 @@ class Unary(Expr):
     op: str
     value: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.value.dtype
 
@@ -216,7 +215,7 @@ class Binary(Expr):
     a: Expr
     b: Expr
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
 
@@ -230,7 +229,7 @@ class Select(Expr):
     other: Expr
     lazy: bool = True
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.then.dtype
 
@@ -242,7 +241,7 @@ class Cast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -254,7 +253,7 @@ class Bitcast(Expr):
     value: Expr
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
 
@@ -267,9 +266,23 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
     type: DType
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.type
+
+
+@overload
+def row_major(shape: Sequence[int]) -> tuple[int, ...]: ...
+@overload
+def row_major(shape: Sequence[int | Expr]) -> tuple[int | Expr, ...]: ...
+def row_major(shape: Sequence[int | Expr]) -> tuple[int | Expr, ...]:
+    """Strides in elements of a contiguous array whose last dimension changes fastest."""
+    out: list[int | Expr] = []
+    step: int | Expr = 1
+    for extent in reversed(shape):
+        out.append(step)
+        step = extent * step if isinstance(extent, Expr) else step * extent
+    return tuple(reversed(out))
 
 
 @dataclass(frozen=True)
@@ -313,18 +326,12 @@ class Buffer:
     @property
     def static_shape(self) -> tuple[int, ...] | None:
         """The shape if every dimension is a number, else None."""
-        return self.shape if all(isinstance(d, int) for d in self.shape) else None  # type: ignore[return-value]
+        known = tuple(d for d in self.shape if isinstance(d, int))
+        return known if len(known) == len(self.shape) else None
 
     def row_major_strides(self) -> tuple[int | Expr, ...]:
         """``strides``, or the strides of the contiguous row-major order."""
-        if self.strides is not None:
-            return self.strides
-        out: list[int | Expr] = []
-        step: int | Expr = 1
-        for extent in reversed(self.shape):
-            out.append(step)
-            step = extent * step if isinstance(extent, Expr) else step * extent
-        return tuple(reversed(out))
+        return row_major(self.shape) if self.strides is None else self.strides
 
 
 @dataclass(frozen=True)
@@ -334,9 +341,6 @@ class Load(Expr):
     buffer: Buffer
     indices: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def dtype(self) -> DType:
         return self.buffer.dtype
-
-
-Rewrite = Callable[[Expr], Expr]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .nodes import Binary, Bitcast, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from .nodes import Binary, Bitcast, Buffer, Call, Cast, Const, Expr, Load, Select, Unary, Var
 
 PRECEDENCE = {
     "or": 1,
@@ -56,10 +56,19 @@ def text(x: Expr | int | float, outer: int = 0) -> str:
         case Call():
             return f"{x.function}({', '.join(text(a) for a in x.arguments)})"
         case Load():
-            return f"{x.buffer.name}[{index_text(x.indices)}]" if x.indices else x.buffer.name
+            return element_text(x.buffer, x.indices)
         case _:
             raise TypeError(type(x).__name__)
 
 
 def index_text(indices: Sequence[Expr | int]) -> str:
     return ", ".join(text(i) for i in indices)
+
+
+def element_text(buffer: Buffer, indices: Sequence[Expr]) -> str:
+    return f"{buffer.name}[{index_text(indices)}]" if indices else buffer.name
+
+
+def shape_text(shape: Sequence[Expr | int]) -> str:
+    """As Python shows a tuple."""
+    return f"({index_text(shape)}{',' if len(shape) == 1 else ''})"

@@ -44,6 +44,11 @@ def loads(x: Expr) -> Iterator[Load]:
     return (e for e in walk(x) if isinstance(e, Load))
 
 
+def reads(x: Expr) -> bool:
+    """Whether the value of ``x`` depends on memory."""
+    return any(True for _ in loads(x))
+
+
 def rebuilt(
     x: Expr, change: Callable[[Expr], Expr], on_buffer: Callable[[Buffer], Buffer] | None = None
 ) -> Expr:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..expr import Buffer, Expr, Load, Var, variables, walk
+from ..expr import Buffer, Expr, Var, reads, variables
 from ..expr.affine import Linear, linear
 from ..program import Region
 
 
 def steady(x: Expr) -> Linear | None:
     """``x`` as a sum; None if it reads memory, since the value may change between two looks at it."""
-    return None if any(isinstance(e, Load) for e in walk(x)) else linear(x)
+    return None if reads(x) else linear(x)
 
 
 def _depends(form: Linear, vars: frozenset[Var]) -> bool:
@@ -76,15 +76,15 @@ def _swept(
     terms: dict[Expr, int] = {}
     low, extent, dense = form.constant, 1, True
     for term, factor in form.terms.items():
-        if term not in loops:
-            if not isinstance(term, Var) and any(v in loops for v in variables(term)):
+        if not isinstance(term, Var) or term not in loops:
+            if any(v in loops for v in variables(term)):
                 return ANY, False
             terms[term] = factor
             continue
-        count = loops[term]  # type: ignore[index]
+        count = loops[term]
         if not isinstance(count, int):
             return ANY, False
-        used.append(term)  # type: ignore[arg-type]
+        used.append(term)
         dense = dense and abs(factor) == 1 and extent == 1
         low += min(0, factor * (count - 1))
         extent += abs(factor) * (count - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..expr import Buffer, Expr, Var, index_text, shape_text
+from ..expr import Buffer, Var, element_text, shape_text
 from ..expr import text as expr_text
 from ..program import (
     Atomic,
@@ -87,7 +87,7 @@ def loop_text(loop: Loop) -> str:
             var = s.var.name if s.var is not None else "_"
             stages = f", {s.num_stages} stages" if s.num_stages else ""
             step = f" step {s.step}" if s.step != 1 else ""
-            return f"{loop.name}: {s.kind} {var} from {expr_text(s.start)}, {_extent(s.extent)} times{step}{stages}"
+            return f"{loop.name}: {s.kind} {var} from {expr_text(s.start)}, {expr_text(s.extent)} times{step}{stages}"
         case While():
             return f"{loop.name}: while {expr_text(s.condition)}"
         case If():
@@ -96,16 +96,12 @@ def loop_text(loop: Loop) -> str:
             )
 
 
-def _extent(x: int | Expr) -> str:
-    return expr_text(x) if isinstance(x, Expr) else str(x)
-
-
 def region_text(r: Region) -> str:
     """``A[by * 128, k * 32 : +32]``: points by their index, ranges by start and extent; a whole buffer by its name."""
     if r.whole:
         return r.buffer.name
     parts = [
-        expr_text(s) if p else f"{expr_text(s)} : +{_extent(e)}"
+        expr_text(s) if p else f"{expr_text(s)} : +{expr_text(e)}"
         for s, e, p in zip(r.start, r.extent, r.point, strict=True)
     ]
     return f"{r.buffer.name}[{', '.join(parts)}]"
@@ -159,19 +155,18 @@ def _short(body: Sequence[Stmt], limit: int = 3) -> str:
 def _element_text(s: Stmt) -> str:
     match s:
         case Store():
-            target = f"{s.buffer.name}[{index_text(s.indices)}]" if s.indices else s.buffer.name
-            return f"{target} = {expr_text(s.value)}"
+            return f"{element_text(s.buffer, s.indices)} = {expr_text(s.value)}"
         case Bind():
             return f"{s.var.name} = {expr_text(s.value)}"
         case Atomic():
             value = "" if s.value is None else f" {expr_text(s.value)}"
             result = f"{s.result.name} = " if s.result is not None else ""
-            return f"{result}{s.buffer.name}[{index_text(s.indices)}] {s.op}={value} atomically"
+            return f"{result}{element_text(s.buffer, s.indices)} {s.op}={value} atomically"
         case If():
             other = f" else {{{_short(s.other)}}}" if s.other else ""
             return f"if {expr_text(s.condition)} {{{_short(s.then)}}}{other}"
         case For():
-            return f"for {s.var.name if s.var else '_'} in {_extent(s.extent)} {{{_short(s.body)}}}"
+            return f"for {s.var.name if s.var else '_'} in {expr_text(s.extent)} {{{_short(s.body)}}}"
         case While():
             return f"while {expr_text(s.condition)}"
         case _:

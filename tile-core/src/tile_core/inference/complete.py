@@ -68,7 +68,7 @@ class _Completer:
         self.notes: list[str] = []
 
     def run(self) -> Completion:
-        self.loops(self.program.body, ())
+        self.loops(self.program.body)
         grid = self.grid()
         for root, d in self.dimensions.items():
             if d.tiled and root not in self.index:
@@ -80,16 +80,15 @@ class _Completer:
 
     # Loops.
 
-    def loops(self, body: Sequence[Stmt], outer: tuple[For, ...]) -> None:
+    def loops(self, body: Sequence[Stmt]) -> None:
         """Give every loop without index the dimensions that it walks, outermost first."""
         for s in body:
             if isinstance(s, For) and (s.var is None or not _uses(s.body, s.var)):
-                self.loop(s, outer)
-            inside = (*outer, s) if isinstance(s, For) else outer
+                self.loop(s)
             for inner in bodies(s):
-                self.loops(inner, inside)
+                self.loops(inner)
 
-    def loop(self, s: For, outer: tuple[For, ...]) -> None:
+    def loop(self, s: For) -> None:
         found = [
             (r, d)
             for r, d in self.dimensions.items()
@@ -104,7 +103,7 @@ class _Completer:
             if s.var is not None:
                 return
             if same(s.extent, 1):  # all of a dimension is one tile
-                self.loop_vars[id(s)] = Var(f"k{len(self.loop_vars)}", INT32, 1 + len(self.loop_vars))
+                self.loop_vars[id(s)] = self.counter(s)
                 return
             self.nothing_walks(s, [d for _, d in found if not d.stored])
         inner = [t for t in statements(s.body) if isinstance(t, For) and t.var is None]
@@ -112,15 +111,18 @@ class _Completer:
             for r, d in read:
                 if self.only_in(r, other) and same(other.extent, s.extent):
                     self.two_loops(d, s, other)
-        var = (
-            s.var
-            if s.var is not None
-            else Var(f"k{len(self.loop_vars)}" if self.loop_vars else "k", INT32, 1 + len(self.loop_vars))
-        )
+        var = self.counter(s)
         self.loop_vars[id(s)] = var
         for r, d in read:
             self.index[r] = Walk(d, var)
             self.notes.append(f"the loop at line {_line(s.span)} walks {d}: {var.name}")
+
+    def counter(self, s: For) -> Var:
+        """The loop's own variable, or a new one: k, k1, k2 ..."""
+        if s.var is not None:
+            return s.var
+        number = len(self.loop_vars)
+        return Var(f"k{number or ''}", INT32, 1 + number)
 
     def only_in(self, root: Key, s: For) -> bool:
         """Whether every transfer that mentions a dimension stands inside ``s``."""
@@ -160,12 +162,11 @@ class _Completer:
         )
 
     def nothing_walks(self, s: For, found: Sequence[Dimension]) -> None:
-        count = text(s.extent) if isinstance(s.extent, Expr) else s.extent
+        count = text(s.extent)
         for d in found:
             tiles = ceildiv(d.extent, d.tile)
-            shown = text(tiles) if isinstance(tiles, Expr) else tiles
             raise KernelError(
-                f"the loop runs {count} times, but {shown} tiles cover {d}",
+                f"the loop runs {count} times, but {text(tiles)} tiles cover {d}",
                 s.span,
                 why="the last tile would be left out" if _fewer(s.extent, tiles) else "",
                 help="loop over T.ceildiv(extent, tile): the tail is zero-filled",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import KernelError
-from ..expr import Buffer, Expr, Load, Space, Var, shape_text, text, walk
+from ..expr import Buffer, Expr, Space, Var, loads, shape_text, text
 from ..expr.affine import same
 from ..program import (
     AtomicTile,
@@ -60,12 +60,9 @@ class Dimension:
         return not same(self.extent, self.tile)
 
     def __str__(self) -> str:
-        size = text(self.extent) if isinstance(self.extent, Expr) else str(self.extent)
-        return (
-            f"{self.name} = {size} in tiles of {self.tile}"
-            if self.name != size
-            else f"{size} in tiles of {self.tile}"
-        )
+        size = text(self.extent)
+        name = f"{self.name} = " if self.name != size else ""
+        return f"{name}{size} in tiles of {self.tile}"
 
 
 @dataclass
@@ -129,7 +126,7 @@ def _transfer(s: Copy | AtomicTile, tensor: Region, tile: Region) -> Transfer:
 
 
 def _no_tensor(s: Stmt) -> None:
-    named = [x.buffer for e in expressions(s) for x in walk(e) if isinstance(x, Load)]
+    named = [x.buffer for e in expressions(s) for x in loads(e)]
     named += [s.buffer] if isinstance(s, Store) else []
     for buffer in named:
         if buffer.space is Space.GLOBAL and buffer.shape:
@@ -195,7 +192,7 @@ def _elementwise(out: Classes, s: Parallel) -> None:
     seen: dict[Var, Key] = {}
     for inner in statements(s.body):
         accesses: list[tuple[Buffer, tuple[Expr, ...]]] = [
-            (x.buffer, x.indices) for e in expressions(inner) for x in walk(e) if isinstance(x, Load)
+            (x.buffer, x.indices) for e in expressions(inner) for x in loads(e)
         ]
         if isinstance(inner, Store):
             accesses.append((inner.buffer, inner.indices))

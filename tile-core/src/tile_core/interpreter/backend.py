@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..backend import ApiVersion, Artifact, Backend, LaunchSpec, Source
+from ..dtypes import ALL
 from ..errors import KernelError
 from ..hardware import Device, Engine, MemorySpace, Target, TargetInfo, TestedDevice
 from ..inference.plan import TilePlan
@@ -16,15 +16,7 @@ from ..program.text import text
 from ..signature import launch_spec
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ..program import TileProgram
-
-TYPES = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 int1 int2 int4 uint1 uint2 uint4 float16 bfloat16 float32 tfloat32 "
-    "float64 float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
-    "float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn float4_e2m1_unpacked"
-)
 
 INFO = TargetInfo(
     target=Target("interpreter", "numpy"),
@@ -37,7 +29,7 @@ INFO = TargetInfo(
     tokens=(),
     subgroup=1,
     max_threads=1,
-    dtypes=frozenset(TYPES.split()),
+    dtypes=frozenset(ALL) - {"handle"},
     atoms=(),
     peaks={"float32": 1e9, "global": 1e9},
     cores=1,
@@ -131,6 +123,7 @@ class LoadedProgram:
     ) -> None:
         from ..runtime.binding import evaluate
         from .machine import run
+        from .memory import array_at
 
         params = self.launch.params
         dims = {p.name: int(v) for p, v in zip(params, arguments, strict=True) if p.kind == "dim"}
@@ -143,35 +136,10 @@ class LoadedProgram:
                 continue
             shape = tuple(evaluate(d, dims) for d in p.shape)
             strides = tuple(evaluate(s, dims) for s in p.strides) if p.strides else None
-            values.append(array_at(int(value), shape, strides, p.dtype))
+            values.append(array_at(int(value), shape, strides, ALL[p.dtype]))
         try:
             run(self.program, values)
         except MemoryError as error:
             raise KernelError(
                 f"the tiles of {self.program.name} do not fit into memory: {error}", self.program.span
             ) from error
-
-
-def array_at(
-    pointer: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, type: str
-) -> NDArray[Any]:
-    """A numpy array over memory at an address; ``strides`` count elements, None: contiguous."""
-    import numpy as np
-
-    from ..dtypes import dtype
-
-    kind = dtype(type).as_numpy()
-    if 0 in shape or not pointer:
-        return np.zeros(shape, dtype=kind)
-    steps = strides if strides is not None else _row_major(shape)
-    size = 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
-    raw = (ctypes.c_uint8 * (size * kind.itemsize)).from_address(pointer)
-    return np.ndarray(shape, kind, buffer=raw, strides=tuple(s * kind.itemsize for s in steps))
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    out, step = [], 1
-    for extent in reversed(shape):
-        out.append(step)
-        step *= extent
-    return tuple(reversed(out))

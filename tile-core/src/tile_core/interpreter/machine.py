@@ -36,9 +36,10 @@ from ..program import (
     TileProgram,
     While,
 )
+from ..program.visit import buffers, statements, written_buffers
 from . import tileops
 from .evaluate import Lanes, Touched, check_independent
-from .memory import Bools, Memory
+from .memory import Bools, Memory, array_at
 
 Array = NDArray[Any]
 
@@ -126,13 +127,11 @@ class Machine:
 
     def over_pointer(self, buffer: Buffer) -> Memory:
         """A tensor made over a pointer parameter: the memory at that address."""
-        from .backend import array_at
-
         lanes = self.lanes(1, {})
         shape = tuple(lanes.number(d) for d in buffer.shape)
         strides = None if buffer.strides is None else tuple(lanes.number(d) for d in buffer.strides)
         address = lanes.number(buffer.base) if buffer.base is not None else 0
-        return Memory(array_at(address, shape, strides, buffer.dtype.name), None)
+        return Memory(array_at(address, shape, strides, buffer.dtype), None)
 
     def extent(self, d: int | Expr) -> int:
         return d if isinstance(d, int) else self.lanes(1, {}).number(d)
@@ -239,7 +238,7 @@ class Machine:
             for v, x in lanes.variables.items()
             if np.ndim(x) == 0 or np.size(np.unique(x)) == 1
         }
-        inner |= {v: n.astype(np.int32) for v, n in zip(s.vars, numbers, strict=True)}
+        inner |= {v: n.astype(v.dtype.as_numpy()) for v, n in zip(s.vars, numbers, strict=True)}
         touched = Touched()
         outer, self.private = self.private, dict(self.private)
         written = self.privatise(s, count)
@@ -258,8 +257,6 @@ class Machine:
 
     def privatise(self, s: Parallel, count: int) -> list[Buffer]:
         """Scratch that is private to a thread becomes private to an iteration; afterwards its contents are unknown."""
-        from ..program.visit import buffers, statements, written_buffers
-
         written = {b.storage for t in statements(s.body) for b in written_buffers(t)}
         out: list[Buffer] = []
         for buffer in buffers(s.body):

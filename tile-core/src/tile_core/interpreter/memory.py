@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dtypes import DType
+from ..expr import row_major
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -64,3 +67,16 @@ class Memory:
         """Contents are unknown from here on."""
         if self.written is not None:
             self.written[...] = False
+
+
+def array_at(
+    pointer: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, type: DType
+) -> NDArray[Any]:
+    """A numpy array over memory at an address; ``strides`` count elements, None: contiguous."""
+    kind = type.as_numpy()
+    if 0 in shape or not pointer:
+        return np.zeros(shape, dtype=kind)
+    steps = strides if strides is not None else row_major(shape)
+    size = 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
+    raw = (ctypes.c_uint8 * (size * kind.itemsize)).from_address(pointer)
+    return np.ndarray(shape, kind, buffer=raw, strides=tuple(s * kind.itemsize for s in steps))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dtypes import dtype as _dtype
 from ..errors import KernelError
-from ..expr import Buffer, Space, Var, cast, shape_text
+from ..expr import Buffer, Space, Var, cast, dim, shape_text
 from ..program import Store
 from .builder import current
 from .several import is_several, several
@@ -28,19 +28,13 @@ def _tile(shape: Any, dtype: Any, scope: str, allowed: Sequence[str], default: s
     if scope not in allowed:
         raise KernelError(f"{default} lives in {allowed[0]!r}, not in {scope!r}")
     sizes = several(shape)
-    if any(not isinstance(d, int) for d in (_known(d) for d in sizes)):
+    if any(not isinstance(d, int) for d in (dim(d) for d in sizes)):
         raise KernelError(
             f"the shape {shape_text(sizes)} of an on-chip tile is not known while the kernel is built",
             why="registers and shared memory are allotted before the kernel runs",
             help="use a number, and T.ceildiv tiles of it in a loop",
         )
     return current().alloc(sizes, dtype, SCOPES[scope], default)
-
-
-def _known(d: Any) -> Any:
-    from ..expr import dim
-
-    return dim(d)
 
 
 def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> Any:
@@ -124,8 +118,6 @@ def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = Non
     b = current()
     if not isinstance(ptr, Var) or ptr.dtype.kind != "handle":
         raise KernelError("T.make_tensor needs a T.ptr parameter")
-    from ..expr import dim
-
     name = b.take_hint(ptr.name)
     sizes = tuple(dim(d) for d in several(shape))
     steps = None if strides is None else tuple(dim(d) for d in several(strides))
@@ -156,7 +148,7 @@ def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) ->
     sizes = several(buffer.shape if shape is None else shape)
     if buffer.strides is not None:
         raise KernelError(f"{buffer.name} has strides of its own: a view needs a contiguous tile")
-    old, new = buffer.static_shape, tuple(_known(d) for d in sizes)
+    old, new = buffer.static_shape, tuple(dim(d) for d in sizes)
     if old is not None and all(isinstance(d, int) for d in new):
         have, want = prod(old) * buffer.dtype.bits, prod(new) * type.bits
         if have != want:
@@ -164,7 +156,7 @@ def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) ->
                 f"a view of {buffer.name} as {shape_text(new)} {type} has {want} bits, the tile has {have}",
                 why="a view shares storage: it neither cuts nor grows it",
             )
-    steps = None if strides is None else tuple(_known(d) for d in several(strides))
+    steps = None if strides is None else tuple(dim(d) for d in several(strides))
     name = b.take_hint(f"{buffer.name}_view")
     out = Buffer(name, new, type, buffer.space, steps, b.unique(name), source=buffer, span=b.span())
     return Tile(out)

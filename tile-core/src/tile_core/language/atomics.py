@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import KernelError
-from ..expr import Load, Var, cast
+from ..expr import Load, Var, cast, const
 from ..program import Atomic, AtomicTile
 from .builder import current
 from .movement import paired, region
@@ -38,8 +38,6 @@ def _atomic(op: str, dst: Any, value: Any, memory_order: str | None, return_prev
 
 def _element(dst: Any) -> Load:
     if isinstance(dst, Tile) and all(d == 1 for d in dst.shape):
-        from ..expr import const
-
         return Load(dst.buffer, (const(0),) * dst.ndim)
     raise KernelError(
         "the target of an atomic with a single value is a single element",

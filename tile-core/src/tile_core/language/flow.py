@@ -11,6 +11,7 @@ from ..errors import KernelError
 from ..expr import Const, Expr, truth
 from ..program import Break, Continue, If, While
 from ..span import Span
+from .loops import LaunchSpec, LoopSpec, counted
 from .names import Names
 from .scopes import BRANCH, DEVICE, PARALLEL, STATIC, Scope, Targets
 from .several import several
@@ -22,8 +23,6 @@ class Flow(Names):
 
     def loop(self, k: int, iterable: Any, names: Targets = None) -> Iterator[Any]:
         """``for ... in iterable``: a device loop yields its variables once, a Python iterable runs here."""
-        from .control import LoopSpec
-
         span = self.span(k)
         if isinstance(iterable, LoopSpec):
             with self.opened(span, iterable, names) as value:
@@ -42,8 +41,6 @@ class Flow(Names):
 
     def listed(self, k: int, iterable: Any) -> Any:
         """What a comprehension iterates over: values of Python, as its result is a container of Python."""
-        from .control import LoopSpec
-
         if isinstance(iterable, LoopSpec):
             raise KernelError(
                 "a loop of the device stands in a comprehension",
@@ -63,10 +60,9 @@ class Flow(Names):
 
     def range(self, k: int, *arguments: Any) -> Any:
         """``range`` of a ``for`` statement is a serial loop of the device."""
-        from .control import serial
-
         with self.at(self.span(k)):
-            return serial(*arguments)
+            start, count, step = counted(*arguments)
+            return LoopSpec("serial", start, (count,), step)
 
     def while_(self, k: int, condition: Callable[[], Any], literal: bool) -> Iterator[None]:
         span = self.span(k)
@@ -142,8 +138,6 @@ class Flow(Names):
         self, k: int, manager: AbstractContextManager[Any], names: Targets = None
     ) -> Generator[Any, None, None]:
         """``with`` around tile constructs, and around any other context manager of Python."""
-        from .control import LaunchSpec, LoopSpec
-
         span = self.span(k)
         self.dynamic = False
         if isinstance(manager, (LaunchSpec, LoopSpec)):

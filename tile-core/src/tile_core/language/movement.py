@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import KernelError
 from ..expr import Load, Space, cast, expr, shape_text
-from ..expr.affine import same
+from ..expr.affine import same_shape
 from ..program import Copy, Extent, Fill, Region
 from ..program import Transpose as TransposeOp
 from .builder import Builder, current
@@ -63,10 +63,10 @@ def paired(src: Region, dst: Region, b: Builder, what: str) -> tuple[Region, Reg
         src = spread(src, dst.shape, b)
     elif is_head(dst) and not is_head(src):
         dst = spread(dst, src.shape, b)
-    if _equal(src.shape, dst.shape):
+    if same_shape(src.shape, dst.shape):
         return src, dst
     squeezed = _squeezed(src), _squeezed(dst)
-    if _equal(squeezed[0].shape, squeezed[1].shape):
+    if same_shape(squeezed[0].shape, squeezed[1].shape):
         return squeezed
     if b.launch is None and src.whole and dst.whole and len(src.shape) >= 1:
         return src, dst  # what part of the tensor is meant is inferred
@@ -77,10 +77,6 @@ def paired(src: Region, dst: Region, b: Builder, what: str) -> tuple[Region, Reg
         help="name the part that is meant: its first element, as A[by * 128, k * 32], or a slice",
         related=related,
     )
-
-
-def _equal(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
-    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _squeezed(r: Region) -> Region:
@@ -151,7 +147,7 @@ def transpose(src: Any, dst: Any) -> None:
     b.no_parallel("T.transpose")
     source, target = region(src, "the source of a transpose"), region(dst, "the target of a transpose")
     have, want = source.shape, target.shape
-    if len(have) < 2 or not _equal((*have[:-2], have[-1], have[-2]), want):
+    if len(have) < 2 or not same_shape((*have[:-2], have[-1], have[-2]), want):
         raise KernelError(
             f"transpose: {target.buffer.name} {shape_text(want)} is not the transpose of {source.buffer.name} {shape_text(have)}"
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..dtypes import BOOL
 from ..errors import KernelError
 from ..expr import Expr, cast, shape_text
-from ..expr.affine import same
-from ..program import Extent, Fill, Quantify, Reduce, Region, Scan
+from ..expr.affine import same_shape
+from ..program import Fill, Quantify, Reduce, Region, Scan
 from .builder import current
 from .movement import region
 
@@ -43,7 +42,7 @@ def reduce(
         raise KernelError(f"{reduce_type} works on integers, {src.buffer.name} is {src.dtype}")
     rest = [d for n, d in enumerate(src.shape) if n != axis]
     kept = [1 if n == axis else d for n, d in enumerate(src.shape)]
-    if not any(_equal(dst.shape, s) for s in (rest, kept, rest or [1])):
+    if not any(same_shape(dst.shape, s) for s in (rest, kept, rest or [1])):
         raise KernelError(
             f"reduce_{reduce_type}: {dst.buffer.name} has shape {shape_text(dst.shape)}, "
             f"{src.buffer.name} {shape_text(src.shape)} without dimension {axis} is {shape_text(rest)}",
@@ -70,10 +69,6 @@ def _axis(dim: object, src: Region) -> int:
     if not isinstance(dim, int) or not -rank <= dim < rank:
         raise KernelError(f"{src.buffer.name} {shape_text(src.shape)} has no dimension {dim}")
     return dim % rank
-
-
-def _equal(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
-    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
 
 
 def reduce_sum(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1) -> None:
@@ -127,7 +122,7 @@ def _scan(kind: str, src: Any, dst: Any, dim: int, reverse: bool) -> None:
     b.no_parallel(f"T.cum{kind}")
     source = region(src, "the source of a scan")
     target = source if dst is None else region(dst, "the result of a scan")
-    if not _equal(source.shape, target.shape):
+    if not same_shape(source.shape, target.shape):
         raise KernelError(
             f"cum{kind}: the shapes {shape_text(source.shape)} and {shape_text(target.shape)} differ"
         )

@@ -47,6 +47,7 @@ def _operators(cls: C) -> C:
         setattr(cls, f"__r{name}__", backward(op))
     for name, op in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
         setattr(cls, f"__{name}__", forward(op))
+    # what the loops above add, checkers cannot see; nor these
     cls.__neg__ = lambda self: unary("-", self)  # type: ignore[attr-defined]
     cls.__invert__ = lambda self: unary("~", self)  # type: ignore[attr-defined]
     cls.__pow__ = lambda self, other: call("pow", expr(self), other)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .. import _tvm as tvm
 from ..dtypes import DType
 from ..errors import InternalError
-from .nodes import Node, choose
+from .nodes import Node
 from .numbers import held, narrow_integer, rounded, zero
 
 PLAIN: dict[str, Callable[[Node, Node], Node]] = {
@@ -162,7 +162,3 @@ def _count(name: str, value: Node, t: DType) -> Node:
     used = tvm.BitwiseAnd(value, tvm.IntImm(held(t), (1 << t.bits) - 1))
     found = tvm.call_pure(held(t), f"tile.{name}.{held(t)}", used)
     return found if name == "popcount" else tvm.Sub(found, tvm.IntImm(held(t), 8 - t.bits))
-
-
-def select(condition: Node, then: Node, other: Node, lazy: bool) -> Node:
-    return choose(condition, then, other) if lazy else tvm.Select(condition, then, other)

@@ -48,10 +48,6 @@ def shared_update(scope: Scope, op: str, buffer: Buffer, place: list[Node], valu
     return tvm.call_extern(kind, name, scope.address(buffer, place), _argument(value, t))
 
 
-def _old_value(bits: Node, t: DType) -> Node:
-    return bits if numbers.narrow_float(t) else numbers.decode(bits, t)
-
-
 def _private_update(op: str, old: Node, value: Node, t: DType) -> Node:
     return value if op == "store" else arithmetic.binary(UPDATE[op], old, value, t)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from .. import _tvm as tvm
 from ..dtypes import ALL
@@ -96,7 +97,4 @@ def _elements(buffer: Buffer) -> int:
         raise KernelError(
             f"{buffer.name} is global memory, but neither a parameter nor a workspace", buffer.span
         )
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
+    return prod(shape)

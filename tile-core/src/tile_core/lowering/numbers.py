@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import _tvm as tvm
-from ..dtypes import ALL, DType
+from ..dtypes import DType
 from ..errors import Unsupported
 from ..span import Span
 from .nodes import Node
@@ -44,11 +44,6 @@ def held(t: DType) -> str:
     if t.is_bool:
         return "bool"
     return "float32" if narrow_float(t) else storage(t)
-
-
-def element_bytes(t: DType) -> int:
-    """Bytes of one element in memory."""
-    return ALL[storage(t)].bytes
 
 
 def constant(value: int | float | bool, t: DType) -> Node:

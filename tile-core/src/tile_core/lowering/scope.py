@@ -24,6 +24,8 @@ from ..expr import (
     Select,
     Unary,
     Var,
+    loads,
+    reads,
     walk,
 )
 from ..span import Span
@@ -117,10 +119,9 @@ class Scope:
         inner, kept = self.wide(x.value), x.type.integers
         if x.type.holds(x.value.dtype):
             return inner
-        fits: list[Node] = [tvm.GE(inner, i64(kept[0]))]
-        if x.type.bits < 64:
-            fits.append(tvm.LE(inner, i64(kept[-1])))
-        return inner if all(map(self.proves, fits)) else None
+        above = self.proves(tvm.GE(inner, i64(kept[0])))
+        below = x.type.bits == 64 or self.proves(tvm.LE(inner, i64(kept[-1])))
+        return inner if above and below else None
 
     def _widened(self, x: Expr) -> Node:
         value, t = self.value(x), x.dtype
@@ -166,7 +167,7 @@ class Scope:
     def is_comparison(x: Expr) -> bool:
         """Whether ``x`` is one comparison of integers that no memory takes part in."""
         compared = isinstance(x, Binary) and x.op in arithmetic.COMPARE and x.a.dtype.kind == "int"
-        return compared and not any(isinstance(e, Load) for e in walk(x))
+        return compared and not reads(x)
 
     def condition(self, x: Expr) -> Node | None:
         """What ``x`` says about indices, for proofs: its comparisons, joined by ``and``. None: nothing."""
@@ -273,9 +274,7 @@ class Scope:
     def _select(self, x: Select) -> Node:
         """Both sides are evaluated if all their loads are certainly inside; else only the chosen one is."""
         condition = self.value(x.condition)
-        if not x.lazy or all(
-            self._certain(e) for side in (x.then, x.other) for e in walk(side) if isinstance(e, Load)
-        ):
+        if not x.lazy or all(self._certain(e) for side in (x.then, x.other) for e in loads(side)):
             return tvm.Select(condition, self.value(x.then), self.value(x.other))
         fact = self.condition(x.condition)
         if fact is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from .. import _tvm as tvm
 from ..errors import Unsupported
@@ -44,10 +45,8 @@ def stage(
     """Room for a tile. Raises ``Unsupported`` if its size is only known at launch."""
     shape = fixed(extents, span)
     pitch = pitch or (shape[-1] if shape else 1)
-    size = pitch
-    for n in shape[:-1]:
-        size *= n
-    return Staged(scope.memory.temporary(name, kind, max(size, 1)), shape, pitch)
+    size = max(1, pitch * prod(shape[:-1]))
+    return Staged(scope.memory.temporary(name, kind, size), shape, pitch)
 
 
 def fixed(extents: Sequence[Node], span: Span | None) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .. import _tvm as tvm
 from ..errors import InternalError, Unsupported
-from ..expr import Buffer, Const, Expr, Load, Space, walk
+from ..expr import Buffer, Const, Expr, Load, Space, reads
 from ..program import (
     Alloc,
     Assert,
@@ -139,7 +139,7 @@ class Statements:
         integer = s.value.dtype.is_integer and s.value.dtype.bits >= 32
         if not long:
             self.sizes[s.var] = size
-        if integer and not long and not any(isinstance(e, Load) for e in walk(s.value)):
+        if integer and not long and not reads(s.value):
             scope.define_index(s.var, scope.wide(s.value))
             return []
         var = tvm.Var(s.var.name, numbers.held(s.var.type))
@@ -197,7 +197,7 @@ class Statements:
 
     def _once(self, x: int | Expr, before: list[Node]) -> Node:
         """An index that is read once, before the loop: the loop may change what it reads."""
-        if isinstance(x, (int, Const)) or not any(isinstance(e, Load) for e in walk(x)):
+        if isinstance(x, (int, Const)) or not reads(x):
             return self.scope.extent(x)
         var = tvm.Var("bound", "int64")
         before.append(tvm.BindStmt(var, self.scope.wide(x)))

@@ -15,7 +15,6 @@ from ..program import (
     If,
     Launch,
     Parallel,
-    Region,
     Stmt,
     Store,
     TileOp,
@@ -26,9 +25,7 @@ from ..program.visit import (
     defined,
     expressions,
     read_buffers,
-    read_regions,
     written_buffers,
-    written_regions,
 )
 
 PRIVATE = (Space.LOCAL, Space.VAR)
@@ -127,7 +124,3 @@ def escapes(s: Stmt) -> bool:
             return any(escapes(x) for x in (*s.then, *s.other))
         case _:
             return False
-
-
-def regions(s: Stmt) -> tuple[Region, ...]:
-    return (*read_regions(s), *written_regions(s))

@@ -7,6 +7,7 @@ All nodes are frozen values with structural equality; a span never takes part in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from ..dtypes import DType
@@ -67,7 +68,7 @@ class Copy(TileOp):
     """``dst[...] = src[...]`` with conversion. Both shapes are equal after leading ones are dropped.
 
     Elements of ``src`` outside its buffer read as zero; elements of ``dst`` outside its buffer are not written.
-    ``hints`` are wishes that a target may ignore. ``asynchronous``: the writer did not ask to wait for it.
+    ``hints`` are wishes that a target may ignore.
     In an open program (no ``T.Kernel``) the two sides may be whole buffers of different shapes.
     """
 
@@ -334,10 +335,7 @@ class Launch(Stmt):
 
     @property
     def thread_count(self) -> int:
-        count = 1
-        for n in self.threads:
-            count *= n
-        return count
+        return prod(self.threads)
 
 
 @dataclass(frozen=True)
@@ -359,7 +357,6 @@ class TileProgram:
 
     ``outputs`` are the numbers of the parameters that the runtime allocates and returns.
     ``is_open``: written without ``T.Kernel``; inference must complete it before it has a meaning.
-    ``constants``: symbolic dimensions whose value is known, folded in when the program was built.
     """
 
     name: str

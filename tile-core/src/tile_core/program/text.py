@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..expr import Buffer, Expr, shape_text
+from ..expr import Buffer, Expr, element_text, index_text, shape_text
 from ..expr import text as expr_text
 from ..expr.affine import same
 from .nodes import (
@@ -19,7 +19,6 @@ from .nodes import (
     Breakpoint,
     Continue,
     Copy,
-    Extent,
     Fill,
     For,
     Gemm,
@@ -78,7 +77,7 @@ def lines(s: Stmt) -> Iterator[str]:
             yield f"while {expr_text(s.condition)}:"
             yield from _indented(s.body)
         case Parallel():
-            yield f"for {', '.join(v.name for v in s.vars)} in parallel({_extents(s.extents)}):"
+            yield f"for {', '.join(v.name for v in s.vars)} in parallel({index_text(s.extents)}):"
             yield from _indented(s.body)
         case If():
             yield f"if {expr_text(s.condition)}:"
@@ -88,6 +87,14 @@ def lines(s: Stmt) -> Iterator[str]:
                 yield from _indented(s.other)
         case _:
             yield line(s)
+
+
+WORDS: dict[type[Stmt], str] = {
+    Break: "break",
+    Continue: "continue",
+    Sync: "sync_threads()",
+    Breakpoint: "breakpoint()",
+}
 
 
 def line(s: Stmt) -> str:
@@ -113,12 +120,7 @@ def line(s: Stmt) -> str:
         case Quantify():
             return f"{s.result.name} = {s.kind}_of({region(s.src)})"
         case Store():
-            place = (
-                f"{s.buffer.name}[{', '.join(expr_text(i) for i in s.indices)}]"
-                if s.indices
-                else s.buffer.name
-            )
-            return f"{place} = {expr_text(s.value)}"
+            return f"{element_text(s.buffer, s.indices)} = {expr_text(s.value)}"
         case Bind():
             return f"{s.var.name}: {s.var.dtype} = {expr_text(s.value)}"
         case Atomic():
@@ -133,9 +135,7 @@ def line(s: Stmt) -> str:
             shown = [region(v) if isinstance(v, Region) else expr_text(v) for v in s.values]
             return f"print({', '.join([repr(s.message), *shown])})"
         case Break() | Continue() | Sync() | Breakpoint():
-            return {Break: "break", Continue: "continue", Sync: "sync_threads()", Breakpoint: "breakpoint()"}[
-                type(s)
-            ]
+            return WORDS[type(s)]
         case _:
             raise TypeError(type(s).__name__)
 
@@ -149,7 +149,7 @@ def region(r: Region) -> str:
     parts: list[str] = []
     for a, e, p in zip(r.start, r.extent, r.point, strict=True):
         low = expr_text(a)
-        parts.append(low if p else f"{low}:{expr_text(a + e)}" if _plain(a) else f"{low} +: {_extents([e])}")
+        parts.append(low if p else f"{low}:{expr_text(a + e)}" if _plain(a) else f"{low} +: {expr_text(e)}")
     return f"{r.buffer.name}[{', '.join(parts)}]"
 
 
@@ -157,16 +157,12 @@ def _plain(x: Expr) -> bool:
     return same(x, 0) or not expr_text(x).count(" ")
 
 
-def _extents(extents: Iterable[Extent]) -> str:
-    return ", ".join(expr_text(e) if isinstance(e, Expr) else str(e) for e in extents)
-
-
 def _launch(s: Launch) -> str:
     threads = ", ".join(map(str, s.threads))
     numbers = f", thread numbers {', '.join(v.name for v in s.thread_vars)}" if s.thread_vars else ""
     swizzle = f", swizzle {s.swizzle[1]} {s.swizzle[0]}" if s.swizzle else ""
     vars = ", ".join(v.name for v in s.vars)
-    return f"launch {vars} in ({_extents(s.grid)}), threads ({threads}){numbers}{swizzle}:"
+    return f"launch {vars} in ({index_text(s.grid)}), threads ({threads}){numbers}{swizzle}:"
 
 
 def _for(s: For) -> str:
@@ -176,7 +172,7 @@ def _for(s: For) -> str:
     stages = f", num_stages={s.num_stages}" if s.kind == "pipelined" else ""
     pinned = f", stage={list(s.stage)}, order={list(s.order)}" if s.stage else ""
     name = s.var.name if s.var is not None else "_"
-    return f"for {name} in {s.kind}({first}{_extents([s.extent])}{step}{stages}{pinned}):"
+    return f"for {name} in {s.kind}({first}{expr_text(s.extent)}{step}{stages}{pinned}):"
 
 
 def _gemm(s: Gemm) -> str:
@@ -187,7 +183,7 @@ def _gemm(s: Gemm) -> str:
 
 
 def _atomic(s: Atomic) -> str:
-    place = f"{s.buffer.name}[{', '.join(expr_text(i) for i in s.indices)}]"
+    place = element_text(s.buffer, s.indices)
     value = "" if s.value is None else f", {expr_text(s.value)}"
     result = "" if s.result is None else f"{s.result.name} = "
     return f"{result}atomic_{s.op}({place}{value})"

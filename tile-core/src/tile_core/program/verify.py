@@ -17,15 +17,8 @@ def verify(program: TileProgram) -> None:
     Raises:
         KernelError: at the first statement that is wrong, with the user's place.
     """
-    scope = {p.value for p in program.params if isinstance(p.value, Var)}
-    for buffer in program.tensors:
-        scope |= {
-            v
-            for d in (*buffer.shape, *(buffer.strides or ()))
-            if not isinstance(d, int)
-            for v in variables(d)
-        }
-    _scoped(program.body, scope)
+    scalars = {p.value for p in program.params if isinstance(p.value, Var)}
+    _scoped(program.body, scalars.union(used_dimensions(program)))
     _initialised(program)
 
 

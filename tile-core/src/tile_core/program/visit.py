@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from ..expr import Buffer, Expr, Load, Var, loads, substitute, walk
+from ..expr import Buffer, Expr, Var, loads
 from .nodes import (
     Alloc,
     Assert,
@@ -234,21 +234,3 @@ def mapped(
             return s
         case _:
             raise TypeError(type(s).__name__)
-
-
-def substituted(
-    body: Body, values: dict[Var, Expr], buffer: Callable[[Buffer], Buffer] = lambda b: b
-) -> Body:
-    """``body`` with variables replaced by values and buffers by ``buffer``, at every depth."""
-
-    def change(x: Expr) -> Expr:
-        return substitute(x, values, buffer)
-
-    def inner(b: Body) -> Body:
-        return tuple(mapped(s, change, inner, buffer) for s in b)
-
-    return inner(body)
-
-
-def contains_load(x: Expr) -> bool:
-    return any(isinstance(e, Load) for e in walk(x))

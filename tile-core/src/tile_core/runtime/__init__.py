@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .bench import Comparison, bench, compare
+from .bundle import Bundle, load
 from .compiled import Kernel
 from .jit import Jit, compile, jit, spec
 
-__all__ = ["Comparison", "Jit", "Kernel", "bench", "compare", "compile", "jit", "spec"]
+__all__ = ["Bundle", "Comparison", "Jit", "Kernel", "bench", "compare", "compile", "jit", "load", "spec"]

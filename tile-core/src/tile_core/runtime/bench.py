@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..backend import HostTimer, Samples
+from .bundle import Bundle
 from .compiled import Kernel
 
 
 def bench(run: Callable[..., Any], *arguments: Any, warmup_ms: float = 25, repeat_ms: float = 100) -> Samples:
-    """Times of ``run(*arguments)`` in milliseconds; a ``Kernel`` is timed by its backend's own clock.
+    """Times of ``run(*arguments)`` in milliseconds; a ``Kernel`` or ``Bundle`` is timed by its backend's own clock.
 
     ``warmup_ms`` and ``repeat_ms`` are how long to warm up and to measure.
     """
-    if isinstance(run, Kernel):
+    if isinstance(run, (Kernel, Bundle)):
         run(*arguments)
         device = run.backend.device(0)
         timer = run.backend.timer(device)

@@ -10,7 +10,9 @@ from types import CodeType
 from typing import Any
 
 from ..backend import LaunchParam, LaunchSpec
+from ..dtypes import dtype
 from ..errors import ArgumentError
+from ..expr import row_major
 from .arguments import TensorView, is_tensor, view
 
 
@@ -169,7 +171,7 @@ def _strides_of(tensors: Sequence[tuple[LaunchParam, TensorView]]) -> dict[str, 
     """Values of symbols that are the stride of a tensor."""
     found: dict[str, int] = {}
     for p, v in tensors:
-        for want, have in zip(p.strides, v.strides or _row_major(v.shape), strict=False):
+        for want, have in zip(p.strides, v.strides or row_major(v.shape), strict=False):
             if isinstance(want, str) and want.isidentifier():
                 found.setdefault(want, have)
     return found
@@ -185,7 +187,7 @@ def _check(p: LaunchParam, v: TensorView, dims: Mapping[str, int], first: Tensor
             f"{p.name} is on {v.device}, another argument on {first.device}", help="move them together"
         )
     if p.strides:
-        have = v.strides or _row_major(v.shape)
+        have = v.strides or row_major(v.shape)
         for n, (want, stride, extent) in enumerate(zip(p.strides, have, v.shape, strict=True)):
             if want != "" and extent > 1 and evaluate(want, {**dims}) != stride:
                 raise ArgumentError(
@@ -200,15 +202,6 @@ def _check(p: LaunchParam, v: TensorView, dims: Mapping[str, int], first: Tensor
         raise ArgumentError(f"{p.name} is written by the kernel, but it is read-only")
     if v.pointer % max(1, p.alignment) and 0 not in v.shape:
         raise ArgumentError(f"{p.name} is not aligned to {p.alignment} bytes")
-
-
-def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    out: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        out.append(step)
-        step *= extent
-    return tuple(reversed(out))
 
 
 # types that are stored alike: an array of the first may be passed for the second
@@ -228,7 +221,7 @@ def _number(p: LaunchParam, value: Any) -> int | float:
     if p.kind == "pointer":
         return view(value, p.name).pointer if is_tensor(value) else _integer(p, value)
     value = value.item() if hasattr(value, "item") else value
-    if p.dtype.startswith(("float", "bfloat")):
+    if dtype(p.dtype).is_float:
         if not isinstance(value, (int, float)):
             raise ArgumentError(f"{p.name} is {value!r}, a number is needed")
         return float(value)
@@ -238,9 +231,8 @@ def _number(p: LaunchParam, value: Any) -> int | float:
 def _integer(p: LaunchParam, value: Any) -> int:
     if not isinstance(value, int):
         raise ArgumentError(f"{p.name} is {value!r}, an integer is needed")
-    bits = 64 if p.kind == "pointer" else int("".join(c for c in p.dtype if c.isdigit()) or 1)
-    low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if p.dtype.startswith("int") else (0, 1 << bits)
-    if not low <= value < high:
-        wide = f'T.dynamic("{p.name}", "int64") is wider' if p.kind == "dim" and bits < 64 else ""
+    kind = dtype(p.dtype)
+    if value not in kind.integers:
+        wide = f'T.dynamic("{p.name}", "int64") is wider' if p.kind == "dim" and kind.bits < 64 else ""
         raise ArgumentError(f"{p.name} is {value}, which does not fit {p.dtype}", help=wide)
     return int(value)

@@ -13,12 +13,13 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import settings
-from ..backend import Artifact, LaunchParam, LaunchSpec, Source
+from ..backend import Artifact, Source
+from .manifest import artifact_of, artifact_row, launch_of, launch_row
 
 MAGIC = b"tile-kernel 1\n"
 LIMIT = 2 << 30  # bytes kept on disk; the least recently used kernels go first
@@ -144,25 +145,15 @@ class Cache:
 
 def pack(entry: Entry) -> bytes:
     """Magic line, SHA-256 of the rest, length of the manifest, manifest (JSON), artifact."""
-    launch = entry.source.launch
     manifest = {
         "about": dict(entry.about),
-        "artifact": {
-            "kind": entry.artifact.kind,
-            "log": entry.artifact.log,
-            "resources": dict(entry.artifact.resources),
-        },
+        "artifact": artifact_row(entry.artifact),
         "source": {
             "text": entry.source.text,
             "language": entry.source.language,
             "suffix": entry.source.suffix,
         },
-        "launch": {
-            "params": [asdict(p) for p in launch.params],
-            "entries": launch.entries,
-            "outputs": launch.outputs,
-            "extra": dict(launch.extra),
-        },
+        "launch": launch_row(entry.source.launch),
     }
     text = json.dumps(manifest).encode()
     body = len(text).to_bytes(8, "little") + text + entry.artifact.data
@@ -177,18 +168,5 @@ def unpack(data: bytes) -> Entry:
         raise ValueError("not a cached kernel, or a damaged one")
     size = int.from_bytes(body[:8], "little")
     found = json.loads(body[8 : 8 + size])
-    launch = found["launch"]
-    spec = LaunchSpec(
-        tuple(_launch_param(p) for p in launch["params"]),
-        tuple((name, tuple(grid), tuple(threads)) for name, grid, threads in launch["entries"]),
-        tuple(launch["outputs"]),
-        launch["extra"],
-    )
-    source = Source(launch=spec, **found["source"])
-    artifact = Artifact(data=body[8 + size :], **found["artifact"])
-    return Entry(artifact, source, found["about"])
-
-
-def _launch_param(row: dict[str, Any]) -> LaunchParam:
-    fields: dict[str, Any] = {**row, "shape": tuple(row["shape"]), "strides": tuple(row["strides"])}
-    return LaunchParam(**fields)
+    source = Source(launch=launch_of(found["launch"]), **found["source"])
+    return Entry(artifact_of(found["artifact"], body[8 + size :]), source, found["about"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import settings
-from ..backend import Artifact, Backend, Disassembles, LaunchSpec
+from ..backend import Artifact, Backend, Disassembles, Finding, LaunchSpec, LoadedKernel
 from ..errors import ArgumentError, KernelError, Unsupported, did_you_mean
 from ..graph import Graph
 from ..hardware import Target, TargetInfo
@@ -15,9 +15,9 @@ from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
-from .arguments import TensorView, allocator, is_tensor, view
-from .binding import bind, evaluate, solve
+from .calling import Call, Direct
 from .failures import folded
+from .reach import reachable
 from .targeted import Request, TargetKernel
 
 
@@ -33,8 +33,9 @@ class Kernel:
         self._targets: dict[Target, TargetKernel] = {}
         self._chosen: dict[Any, TargetKernel] = {}
         self._last: TargetKernel | None = None
+        # by state of the settings: loaded kernels that check a call's arguments by themselves
+        self._direct: dict[Any, tuple[tuple[TargetKernel, Direct], ...]] = {}
 
-    @folded
     def __call__(self, /, *arguments: Any, stream: int | None = None, **named: Any) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
 
@@ -44,18 +45,29 @@ class Kernel:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
-        if named:
-            arguments = self._ordered(arguments, named)
-        views = [view(a, f"argument {n}") if is_tensor(a) else None for n, a in enumerate(arguments)]
-        where = next((v.device for v in views if v is not None), None)
-        kernel = self.on(where)
+        state = settings.wanted_state() if self.wanted is None else None
+        for kernel, launched in () if named else self._direct.get(state, ()):
+            if found := launched(arguments, stream):
+                self._last = kernel
+                return None if found is True else found[0]
+        return self._call(arguments, named, stream, state)
+
+    @folded
+    def _call(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], stream: int | None, state: Any
+    ) -> Any:
+        call = Call.of(self._ordered(arguments, named) if named else arguments)
+        kernel = self.on(call.where)
         launch = kernel.entry.source.launch
-        values, views, finish = self._with_outputs(launch, arguments, views)
-        bound = bind(launch, values, views)
-        if not bound.empty:
-            kernel.loaded(where.index if where else 0)(bound.values, bound.grids, stream)
-        outputs = tuple(finish(values[n]) for n in launch.outputs)
-        return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
+
+        def loaded() -> LoadedKernel:
+            found, further = kernel.loaded(call.index), kernel.direct(call.index)
+            known = self._direct.get(state, ())
+            if further is not None and (kernel, further) not in known:
+                self._direct[state] = (*known, (kernel, further))
+            return found
+
+        return call.run(self.name, launch, loaded, stream)
 
     def _ordered(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters."""
@@ -67,7 +79,7 @@ class Kernel:
                 raise ArgumentError(f"{self.name} has no argument {name!r}", help=did_you_mean(name, names))
             if name in given:
                 raise ArgumentError(f"the argument {name} of {self.name} is given twice")
-        given |= named
+        given.update(named)
         if missing := [n for n in names if n not in given]:
             raise ArgumentError(f"the argument {missing[0]} of {self.name} is missing")
         return (*(given[n] for n in names), *arguments[len(names) :])
@@ -93,44 +105,10 @@ class Kernel:
         found = self._chosen.get(key)
         if found is None:
             target = choose("interpreter" if self.wanted is None and interpret else self.wanted, where)
-            _reachable(registry().get(target.backend), where)
+            reachable(registry().get(target.backend), where)
             found = self._chosen[key] = self._targets.setdefault(target, TargetKernel(self.request, target))
         self._last = found
         return found
-
-    def _with_outputs(
-        self, launch: LaunchSpec, arguments: Sequence[Any], views: Sequence[TensorView | None]
-    ) -> tuple[list[Any], list[TensorView | None], Callable[[Any], Any]]:
-        """All values and views in the order of the signature, outputs allocated; and what gives an output to the caller."""
-        params = [p for p in launch.params if p.kind != "dim"]
-        inputs = [p for n, p in enumerate(params) if n not in launch.outputs]
-        if len(arguments) != len(inputs):
-            names = ", ".join(p.name for p in inputs)
-            raise ArgumentError(
-                f"{self.name} takes {len(inputs)} arguments ({names}), {len(arguments)} are given",
-                help="outputs named by out_idx are allocated and returned" if launch.outputs else "",
-            )
-        if not launch.outputs:
-            return list(arguments), list(views), _same
-        dims = solve(
-            [(p, v.shape) for p, v in zip(inputs, views, strict=True) if v is not None and p.kind == "tensor"]
-        )
-        like = next((a for a, v in zip(arguments, views, strict=True) if v is not None), None)
-        allocate, finish = allocator(like)
-        rest = iter(zip(arguments, views, strict=True))
-        full: list[tuple[Any, TensorView | None]] = []
-        for n, p in enumerate(params):
-            if n not in launch.outputs:
-                full.append(next(rest))
-                continue
-            try:
-                made = allocate([evaluate(d, dims) for d in p.shape], p.dtype)
-            except NameError as error:
-                raise ArgumentError(
-                    f"the shape of the output {p.name} follows from no input: {error}"
-                ) from error
-            full.append((made, view(made, p.name)))
-        return [value for value, _ in full], [v for _, v in full], finish
 
     # Looking inside: at the kernel that was used last, else at that for the target of a call without tensors.
 
@@ -208,6 +186,20 @@ class Kernel:
         """Milliseconds that each stage of the compilation took; empty if it came from the cache."""
         return self._now.times
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the toolkit did that costs speed."""
+        return self.artifact.findings
+
+    def export(self, folder: str | Path) -> Path:
+        """Write a bundle, which ``tile.load`` runs without a compiler, for the target of a call without tensors.
+
+        Gives the folder.
+        """
+        from .bundle import export
+
+        return export(self, Path(folder))
+
     def compiled(self) -> Kernel:
         """The same kernel, compiled now for the target of a call without tensors."""
         _ = self.on(None).entry
@@ -215,28 +207,12 @@ class Kernel:
 
     def disassemble(self) -> str:
         """Machine code as text. Raises ``Unsupported`` if the backend has no disassembler."""
-        compiler: object = self.backend.compiler(self.info)
+        compiler = self.backend.compiler(self.info)
         if not isinstance(compiler, Disassembles):
             raise Unsupported(f"{self.backend.name} cannot disassemble")
-        return compiler.disassemble(self.artifact)
+        return compiler.disassemble(self._now.entry.source, self.artifact)
 
     def __repr__(self) -> str:
         return (
             f"<kernel {self.name}: {self._last.target if self._last else self.wanted or 'not yet compiled'}>"
         )
-
-
-def _reachable(backend: Backend, where: TensorDevice | None) -> None:
-    """Raise ``ArgumentError`` if the backend cannot reach tensors that live ``where``."""
-    if where is None or where.torch in backend.torch_devices or where.dlpack in backend.dlpack_devices:
-        return
-    if backend.torch_devices or backend.dlpack_devices:
-        own = ", ".join(dict.fromkeys(f"{name!r}" for name, _ in backend.torch_devices))
-        raise ArgumentError(
-            f"the tensors are on {where}, a kernel for {backend.name} cannot reach them",
-            help=f"move them to device {own}, or choose another target",
-        )
-
-
-def _same(value: Any) -> Any:
-    return value

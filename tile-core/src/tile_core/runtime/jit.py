@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, update_wrapper
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, overload
@@ -153,9 +154,11 @@ class Jit:
                 f"{self.function.__name__} returned {type(made).__name__}, not a function marked @T.prim_func",
                 help="a factory ends with `return kernel`; an eager kernel uses T.Kernel in its own body",
             )
-        program = made.program  # mistakes are found now, not at the first call
+        name = self.function.__name__  # the inner function is called `kernel` in every factory
+        program = replace(
+            made.program, name=name
+        )  # made now, so that mistakes are found before the first call
         outputs = outputs_of(program, self.out_idx)
-        name = self.function.__name__
         kernel = Kernel(
             Request(name, lambda: program, self._identity(made, arguments, keywords), outputs), target
         )
@@ -260,16 +263,16 @@ def outputs_of(program: TileProgram, out_idx: int | Sequence[int] | None) -> tup
     """Numbers of the parameters that ``out_idx`` names. Raises ``KernelError`` if one is not there or is no tensor."""
     if out_idx is None:
         return program.outputs
+    return tuple(_output(program, n) for n in ([out_idx] if isinstance(out_idx, int) else out_idx))
+
+
+def _output(program: TileProgram, n: object) -> int:
     count = len(program.params)
-    out: list[int] = []
-    given: Sequence[Any] = [out_idx] if isinstance(out_idx, int) else list[Any](out_idx)
-    for n in given:
-        if not isinstance(n, int) or not -count <= n < count or program.params[n].tensor is None:
-            raise KernelError(
-                f"out_idx {n!r} names no tensor parameter of {program.name}, which has {count}", program.span
-            )
-        out.append(n % count)
-    return tuple(out)
+    if not isinstance(n, int) or not -count <= n < count or program.params[n].tensor is None:
+        raise KernelError(
+            f"out_idx {n!r} names no tensor parameter of {program.name}, which has {count}", program.span
+        )
+    return n % count
 
 
 def _facts(name: str, value: Any) -> TensorFacts:

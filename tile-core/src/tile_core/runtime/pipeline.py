@@ -52,7 +52,7 @@ def legalized(plan: TilePlan, backend: Backend) -> TilePlan:
 
 def lowered_text(plan: TilePlan, backend: Backend) -> str:
     """The lowered program of a legalized plan. Raises ``Unsupported`` if the backend has none."""
-    codegen: object = backend.codegen(plan.info)
+    codegen = backend.codegen(plan.info)
     if not isinstance(codegen, ShowsIr):
         raise Unsupported(f"{backend.name} prints its source from the plan: it has no other ir")
     return codegen.ir(plan)

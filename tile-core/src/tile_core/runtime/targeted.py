@@ -1,4 +1,4 @@
-"""A kernel for one target: found in the cache or compiled, and loaded onto devices."""
+"""A kernel for one target: found in the cache or compiled."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from .. import settings
-from ..backend import Backend, LoadedKernel
-from ..errors import NoDevice
 from ..hardware import Target, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
-from ..registry import registry
 from .cache import Cache, Entry
 from .failures import reported
+from .resident import Resident
 
 
 @dataclass(frozen=True)
@@ -42,20 +39,14 @@ class Request:
         return replace(program, outputs=self.outputs) if self.outputs else program
 
 
-class TargetKernel:
+class TargetKernel(Resident):
     """One request on one target. Threads may share it."""
 
     def __init__(self, request: Request, target: Target) -> None:
+        super().__init__(target)
         self.request = request
-        self.target = target
         self.times: Mapping[str, float] = {}
-        self._lock = RLock()
-        self._loaded: dict[int, LoadedKernel] = {}
         self._entry: Entry | None = None
-
-    @cached_property
-    def backend(self) -> Backend:
-        return registry().get(self.target.backend)
 
     @cached_property
     def info(self) -> TargetInfo:
@@ -111,26 +102,6 @@ class TargetKernel:
             "toolkit": self.backend.compiler(self.info).fingerprint(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-    def loaded(self, index: int) -> LoadedKernel:
-        """The kernel on device number ``index``. Raises ``NoDevice`` saying what is missing."""
-        found = self._loaded.get(index)
-        if found is None:
-            with self._lock:
-                launcher = self.backend.launcher(self._device(index))
-                found = self._loaded[index] = launcher.load(self.entry.artifact, self.entry.source.launch)
-        return found
-
-    def _device(self, index: int) -> Any:
-        devices = self.backend.devices()
-        if index < len(devices):
-            return devices[index]
-        findings = [c.run() for c in self.backend.checks()]
-        missing = "; ".join(f.message for f in findings if f.level == "error")
-        raise NoDevice(
-            f"there is no {self.backend.name} device {index} here{': ' + missing if missing else ''}",
-            help="`tile doctor` says more; compiling for it works without a device",
-        )
 
     def write_source(self) -> Path:
         """Write the source beside the cache, or to the folder for temporary files, and give the file."""

@@ -9,6 +9,7 @@ from enum import Enum
 from ..errors import KernelError
 from ..expr import Binary, Buffer, Const, Expr, Load, Select, Space, Var, children, const, expr, text
 from ..expr.affine import Linear
+from ..expr.intervals import interval
 from ..graph.boxes import steady
 from ..program import (
     Assume,
@@ -26,7 +27,7 @@ from ..program import (
 )
 from ..program.visit import bodies, expressions, read_regions, written_regions
 from ..span import Span
-from .intervals import Known, interval, never_above
+from .comparisons import Known, never_above
 
 
 class Status(str, Enum):
@@ -169,13 +170,16 @@ def _judged(
     top = expr(extent) - 1
     if never_above(const(0), first, known) and never_above(last, top, known):
         return Obligation(Status.PROVED, buffer, dim, "", span, s)
-    lows, highs, size = interval(first, known), interval(last, known), interval(top, known)
+    lows, highs, size = interval(first, known.of), interval(last, known.of), interval(top, known.of)
     shown = f"{text(first)} to {text(last)}" if first is not last else text(first)
     reason = f"{shown} is not always in 0 to {text(top)}"
-    fixed = isinstance(first, Const) and isinstance(last, Const)
     outside = (lows.low is not None and size.high is not None and lows.low > size.high) or (
         highs.high is not None and highs.high < 0
     )
-    partly = fixed and not padded and size.high is not None and (first.value < 0 or last.value > size.high)  # type: ignore[union-attr]
+    partly = (
+        (isinstance(first, Const) and isinstance(last, Const) and size.high is not None)
+        and not padded
+        and (first.value < 0 or last.value > size.high)
+    )
     status = Status.VIOLATED if outside or partly else Status.GUARD_NEEDED
     return Obligation(status, buffer, dim, reason, span, s)

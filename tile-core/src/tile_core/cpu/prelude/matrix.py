@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from .writer import Function, Value, lanes_of, vector
 
@@ -29,11 +29,6 @@ class Kernel:
     tail: int
     clear: int
     masked: int
-
-
-def kernel_name(kernel: Kernel, type: str) -> str:
-    """The name of the function, which holds all its constants."""
-    return ".".join(("tile.mma", type, *map(str, astuple(kernel))))
 
 
 def define(name: str, operation: str, type_name: str, numbers: list[int]) -> Function | None:

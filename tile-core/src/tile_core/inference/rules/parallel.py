@@ -22,10 +22,11 @@ SLOW = 4  # instructions of a scalar function such as exp2
 
 def read(nest: Nest, s: Parallel, everywhere: bool = False) -> Elementwise | None:
     """The op of a ``Parallel`` loop, or of a run of element statements. None if an extent is not known."""
-    if not all(isinstance(e, int) for e in s.extents):
+    extents = [e for e in s.extents if isinstance(e, int)]
+    if len(extents) != len(s.extents):
         return None
-    for v, e in zip(s.vars, s.extents, strict=True):
-        nest.loops[v] = nest.loop(e)  # type: ignore[arg-type]
+    for v, e in zip(s.vars, extents, strict=True):
+        nest.loops[v] = nest.loop(e)
     for inner in _inside(s.body):
         match inner:
             case For():

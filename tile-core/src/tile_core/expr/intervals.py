@@ -1,14 +1,12 @@
-"""Ranges of integer expressions: takes the range of each variable, gives bounds as numbers or as sums of symbols."""
+"""Ranges of integer expressions: takes the range of each variable, gives bounds as numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..dtypes import DType
-from ..expr import Binary, Cast, Const, Expr, Select, Unary, Var
-from ..expr.affine import Linear
-from ..graph.boxes import steady
+from .nodes import Binary, Cast, Const, Expr, Select, Unary, Var
 
 Bound = int | None  # None: no bound is known
 
@@ -21,20 +19,12 @@ class Interval:
     high: Bound = None
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What holds at one place: ``ranges`` of variables as (first, last) expressions, and sums that are at most zero."""
-
-    ranges: Mapping[Var, tuple[Expr, Expr]] = field(default_factory=dict[Var, "tuple[Expr, Expr]"])
-    facts: tuple[Linear, ...] = ()
-
-    def having(self, ranges: Mapping[Var, tuple[Expr, Expr]], facts: tuple[Linear, ...] = ()) -> Known:
-        return Known({**self.ranges, **ranges}, self.facts + facts)
+Ranges = Callable[[Var], Interval]
 
 
-def interval(x: Expr, known: Known) -> Interval:
-    """Bounds of ``x`` as numbers. What may leave the range of its type wraps, and can then be anything in it."""
-    found = _unwrapped(x, known)
+def interval(x: Expr, of: Ranges) -> Interval:
+    """Bounds of ``x``. What may leave the range of its type wraps, and can then be anything in it."""
+    found = _unwrapped(x, of)
     if not x.dtype.is_integer:
         return found
     if None in (found.low, found.high):
@@ -46,26 +36,23 @@ def _all_of(type: DType) -> Interval:
     return Interval(type.integers[0], type.integers[-1])
 
 
-def _unwrapped(x: Expr, known: Known) -> Interval:
+def _unwrapped(x: Expr, of: Ranges) -> Interval:
     """Bounds as if integers had no width."""
     match x:
         case Const():
             return Interval(int(x.value), int(x.value))
         case Var():
-            if x not in known.ranges:
-                return Interval()
-            first, last = known.ranges[x]
-            return Interval(interval(first, known).low, interval(last, known).high)
+            return of(x)
         case Cast() if x.value.dtype.is_integer:
-            return interval(x.value, known)
+            return interval(x.value, of)
         case Unary(op="-"):
-            a = interval(x.value, known)
+            a = interval(x.value, of)
             return Interval(_neg(a.high), _neg(a.low))
         case Select():
-            a, b = interval(x.then, known), interval(x.other, known)
+            a, b = interval(x.then, of), interval(x.other, of)
             return Interval(_least(a.low, b.low), _most(a.high, b.high))
         case Binary():
-            return _binary(x.op, interval(x.a, known), interval(x.b, known))
+            return _binary(x.op, interval(x.a, of), interval(x.b, of))
         case _:
             return Interval()
 
@@ -128,39 +115,3 @@ def _least(a: Bound, b: Bound) -> Bound:
 
 def _most(a: Bound, b: Bound) -> Bound:
     return None if a is None or b is None else max(a, b)
-
-
-def never_above(x: Expr, limit: Expr, known: Known) -> bool:
-    """Whether ``x <= limit`` always: by numbers, else by sums in which every variable stands at its far end."""
-    high, low = interval(x, known).high, interval(limit, known).low
-    if high is not None and low is not None and high <= low:
-        return True
-    first, last = steady(x), steady(limit)
-    if first is None or last is None:
-        return False
-    goal = first.plus(last, -1)
-    if any(_gap(goal, fact) for fact in known.facts):
-        return True
-    for _ in range(len(known.ranges)):
-        moved = _pushed(goal, known)
-        if moved is None:
-            break
-        goal = moved
-    return (not goal.terms and goal.constant <= 0) or any(_gap(goal, fact) for fact in known.facts)
-
-
-def _gap(goal: Linear, fact: Linear) -> bool:
-    """Whether ``fact <= 0`` gives ``goal <= 0``."""
-    return goal.terms == fact.terms and goal.constant <= fact.constant
-
-
-def _pushed(goal: Linear, known: Known) -> Linear | None:
-    """The goal with one loop variable replaced by the end of its range that makes it largest."""
-    for term, factor in goal.terms.items():
-        if isinstance(term, Var) and term in known.ranges:
-            first, last = known.ranges[term]
-            end = steady(last if factor > 0 else first)
-            if end is None:
-                continue
-            return goal.plus(Linear(0, {term: 1}), -factor).plus(end, factor)
-    return None

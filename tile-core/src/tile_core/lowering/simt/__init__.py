@@ -1,0 +1,1 @@
+"""SIMT lowering: a plan to what each thread does. Takes a ``TilePlan``, gives a thread-level ``TileProgram``."""

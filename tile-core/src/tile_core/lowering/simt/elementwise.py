@@ -1,0 +1,262 @@
+"""Loops over elements: ``T.Parallel``, copies, fills, transposes, atomic updates of tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, reads, select, substitute
+from ...expr.affine import linear
+from ...layout.layout import Layout
+from ...layout.partition import partitions
+from ...program import (
+    Alloc,
+    Atomic,
+    AtomicTile,
+    Copy,
+    Fill,
+    If,
+    Parallel,
+    Region,
+    Stmt,
+    Store,
+    Transpose,
+)
+from ...program.visit import expressions, mapped, statements
+from ...span import Span
+from .context import Context
+from .nest import Iterations, conjunction, dealt, iterations
+from .places import in_registers, place, placed
+from .staging import load_back, store_out
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A nest over elements: variables, extents, and a body of element statements on tiles."""
+
+    name: str
+    vars: tuple[Var, ...]
+    extents: tuple[int | Expr, ...]
+    body: tuple[Stmt, ...]
+    span: Span | None = None
+
+
+def lower_loop(context: Context, loop: Loop) -> tuple[Stmt, ...]:
+    """The iterations of one thread, with fragments that it cannot reach staged through shared memory around them."""
+    if not all(isinstance(e, int) for e in loop.extents):
+        return _dealt(context, loop)
+    extents = tuple(e for e in loop.extents if isinstance(e, int))
+    if prod(extents) == 0:
+        return ()
+    part = _partition(context, loop, extents)
+    mine = iterations(context, part.layout, extents, part.window)
+    return staged_loop(context, loop, mine, part.trusted)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Which thread runs which iteration. ``trusted``: fragments that are then in the right thread; None: all that the plan says."""
+
+    layout: Layout
+    window: Mapping[int, tuple[int, int]]
+    trusted: frozenset[Buffer] | None = None
+
+
+def _partition(context: Context, loop: Loop, extents: tuple[int, ...]) -> Partition:
+    """The plan's partition; for a loop that the plan does not know, the layout of a fragment that it walks, or any."""
+    layout = context.plan.loops.get(loop.name)
+    window = context.plan.windows.get(loop.name, {})
+    if layout is not None and len(layout.shape) == len(extents):
+        real = tuple(window[n][1] if n in window else s for n, s in enumerate(layout.shape))
+        if real == extents:
+            return Partition(layout, window)
+    walked = [
+        b
+        for b, index, _ in accesses(loop.body)
+        if b.space is Space.FRAGMENT and index == loop.vars and b.shape == extents
+    ]
+    for b in walked:
+        if b.storage in context.plan.layouts and b.source is None:
+            own = context.layout(b)
+            alike = frozenset(w for w in walked if context.plan.layouts.get(w) == own)
+            return Partition(own, {}, alike)
+    return Partition(partitions(extents or (1,), context.threads)[0], {}, frozenset())
+
+
+def staged_loop(
+    context: Context, loop: Loop, mine: Iterations, trusted: frozenset[Buffer] | None = None
+) -> tuple[Stmt, ...]:
+    """``loop`` over the iterations ``mine``; fragments that are elsewhere stand in shared memory meanwhile."""
+    values = dict(zip(loop.vars, mine.index, strict=False))
+    read, written = _unreachable(context, loop, values, trusted)
+    staged: dict[Buffer, Buffer] = {}
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    for fragment in {**read, **written}:
+        shape = [d for d in fragment.shape if isinstance(d, int)]
+        staged[fragment] = context.scratch(f"{fragment.name}_staged", prod(shape), fragment.dtype)
+        if fragment in read or not _covers(loop, fragment):
+            before += store_out(context, fragment, staged[fragment], loop.span)
+        if fragment in written:
+            after += load_back(context, fragment, staged[fragment], loop.span)
+    body = _Body(context, staged, mine.first, values).run(loop.body)
+    return (*before, *mine.around(body, loop.span), *after)
+
+
+def _dealt(context: Context, loop: Loop) -> tuple[Stmt, ...]:
+    def body(index: tuple[Expr, ...]) -> Sequence[Stmt]:
+        values = dict(zip(loop.vars, index, strict=True))
+        return _Body(context, {}, (), values).run(loop.body)
+
+    return dealt(context, loop.extents, body)
+
+
+def _unreachable(
+    context: Context, loop: Loop, values: Mapping[Var, Expr], trusted: frozenset[Buffer] | None
+) -> tuple[dict[Buffer, None], dict[Buffer, None]]:
+    """Fragments that the loop reads, and that it writes, elsewhere than in this thread's registers."""
+    moved = {
+        m.buffer.storage
+        for m in context.plan.moves
+        if m.buffer is not None and m.node == loop.name and not m.conversion.free
+    }
+
+    def away(buffer: Buffer, index: Sequence[Expr]) -> bool:
+        if buffer.storage in moved or (trusted is not None and buffer.storage not in trusted):
+            return True
+        at = tuple(substitute(i, dict(values)) for i in index)
+        return any(reads(i) for i in at) or not in_registers(context, buffer, at)
+
+    held = [access for access in accesses(loop.body) if access[0].space is Space.FRAGMENT]
+    # A fragment that is read here and written there must be in one place: one such access sends all of them.
+    staged = {buffer.storage for buffer, index, _ in held if away(buffer, index)}
+    kept = [(buffer.storage, write) for buffer, _, write in held if buffer.storage in staged]
+    read: dict[Buffer, None] = {b: None for b, write in kept if not write}
+    written: dict[Buffer, None] = {b: None for b, write in kept if write}
+    return read, written
+
+
+def accesses(body: Sequence[Stmt]) -> Iterator[tuple[Buffer, tuple[Expr, ...], bool]]:
+    """(buffer, index, is a write) of every element that a body touches."""
+    for s in statements(body):
+        for x in expressions(s):
+            for load in loads(x):
+                yield load.buffer, load.indices, False
+        if isinstance(s, Store):
+            yield s.buffer, s.indices, True
+        if isinstance(s, Atomic):
+            yield s.buffer, s.indices, s.op != "load"
+
+
+def _covers(loop: Loop, fragment: Buffer) -> bool:
+    """Whether the loop writes every element of a fragment: its index is the loop's own variables, each once."""
+    for s in loop.body:
+        if isinstance(s, Store) and s.buffer == fragment:
+            places = [i for i in s.indices if isinstance(i, Var) and i in loop.vars]
+            extents = tuple(loop.extents[loop.vars.index(i)] for i in places)
+            if len(set(places)) == len(s.indices) and extents == fragment.shape:
+                return True
+    return False
+
+
+@dataclass
+class _Body:
+    """Rewrites element statements of one iteration."""
+
+    context: Context
+    staged: Mapping[Buffer, Buffer]
+    first: tuple[Expr, ...]
+    values: Mapping[Var, Expr]
+
+    def run(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        return tuple(t for s in body for t in self.statement(s))
+
+    def value(self, x: Expr) -> Expr:
+        return placed(self.context, substitute(x, dict(self.values)), self.staged)
+
+    def statement(self, s: Stmt) -> Iterator[Stmt]:
+        match s:
+            case Store():
+                where, at = self.place(s.buffer, s.indices)
+                yield self.once(where, replace(s, buffer=where, indices=at, value=self.value(s.value)))
+            case Atomic():
+                where, at = self.place(s.buffer, s.indices)
+                value = None if s.value is None else self.value(s.value)
+                yield self.once(where, replace(s, buffer=where, indices=at, value=value))
+            case Alloc():
+                yield s
+            case _:
+                yield mapped(s, self.value, self.run)
+
+    def place(self, buffer: Buffer, index: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+        return place(self.context, buffer, [self.value(i) for i in index], self.staged)
+
+    def once(self, where: Buffer, s: Stmt) -> Stmt:
+        """Threads that hold copies of an iteration leave a write that all can see to the first of them."""
+        if where.space in (Space.LOCAL, Space.VAR) or not self.first:
+            return s
+        return If(conjunction(self.first), (s,), span=s.span)
+
+
+def as_loop(context: Context, name: str, s: Copy | Fill | Transpose | AtomicTile) -> Loop:
+    """A tile op as a loop over its elements."""
+    shape = s.src.shape if isinstance(s, Transpose) else s.dst.shape
+    vars = tuple(context.var("i", e if isinstance(e, int) else 1 << 31) for e in shape)
+    match s:
+        case Copy():
+            value = cast(read(s.src, vars), s.dst.dtype)
+            body = write(s.dst, vars, value, s.span)
+        case Fill():
+            body = write(s.dst, vars, s.value, s.span)
+        case Transpose():
+            swapped = (*vars[:-2], vars[-1], vars[-2])
+            body = write(s.dst, swapped, cast(read(s.src, vars), s.dst.dtype), s.span)
+        case AtomicTile():
+            value = cast(read(s.value, vars), s.dst.dtype)
+            inner = Atomic(s.op, s.dst.buffer, element_index(s.dst, vars), value, s.order, span=s.span)
+            body = guarded(s.dst, vars, inner)
+    return Loop(name, vars, shape, body, s.span)
+
+
+def element_index(r: Region, vars: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The index in the buffer of an element of a region."""
+    rest = iter(vars)
+    return tuple(a if p else a + next(rest) for a, p in zip(r.start, r.point, strict=True))
+
+
+def inside(r: Region, vars: Sequence[Expr]) -> list[Expr]:
+    """Conditions under which an element of a region is in its buffer; those that always hold are left out."""
+    out: list[Expr] = []
+    for at, start, extent, size in zip(
+        element_index(r, vars), r.start, r.extent, r.buffer.shape, strict=True
+    ):
+        form = linear(start)
+        whole = isinstance(extent, int) and isinstance(size, int) and not form.terms
+        if whole and form.constant >= 0 and form.constant + extent <= size:
+            continue
+        out.append(binary("<", at, size))
+        if not (not form.terms and form.constant >= 0):
+            out.append(binary(">=", at, 0))
+    return out
+
+
+def read(r: Region, vars: Sequence[Expr]) -> Expr:
+    """An element of a region; zero outside its buffer."""
+    value: Expr = Load(r.buffer, element_index(r, vars), span=r.span)
+    conditions = inside(r, vars)
+    return select(conjunction(conditions), value, const(0, r.dtype)) if conditions else value
+
+
+def write(r: Region, vars: Sequence[Expr], value: Expr, span: Span | None) -> tuple[Stmt, ...]:
+    """Set an element of a region; nothing outside its buffer."""
+    return guarded(r, vars, Store(r.buffer, element_index(r, vars), value, span=span))
+
+
+def guarded(r: Region, vars: Sequence[Expr], s: Stmt) -> tuple[Stmt, ...]:
+    conditions = inside(r, vars)
+    return (If(conjunction(conditions), (s,), span=s.span),) if conditions else (s,)
+
+
+def parallel_loop(name: str, s: Parallel) -> Loop:
+    return Loop(name, s.vars, s.extents, s.body, s.span)

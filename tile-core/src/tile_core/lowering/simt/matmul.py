@@ -1,0 +1,72 @@
+"""Matrix products by plain multiply-adds: each thread makes the elements of the accumulator that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from ...expr import Buffer, Expr, Load, Space, binary, cast, const
+from ...program import For, Gemm, Region, Stmt, Store
+from .context import Context, linear_index
+from .elementwise import Loop, element_index, lower_loop, staged_loop
+from .nest import iterations
+
+
+def lower_gemm(context: Context, name: str, s: Gemm) -> tuple[Stmt, ...]:
+    """Operands are read from shared memory; those that are not there are staged. Products are summed in the type of c."""
+    before: list[Stmt] = []
+    a, at_a = _operand(context, f"{name}.a", s.a, before)
+    b, at_b = _operand(context, f"{name}.b", s.b, before)
+    m, n = (e for e in s.c.shape if isinstance(e, int))
+    k_extent = s.a.shape[0 if s.transpose_a else 1]
+    i, j, k = (
+        context.var("i", m),
+        context.var("j", n),
+        context.var("k", k_extent if isinstance(k_extent, int) else 1 << 31),
+    )
+    where = element_index(s.c, (i, j))
+    left = Load(a, at_a((k, i) if s.transpose_a else (i, k)), span=s.a.span)
+    right = Load(b, at_b((j, k) if s.transpose_b else (k, j)), span=s.b.span)
+    work = s.c.dtype
+    product = binary("*", cast(left, work), cast(right, work))
+    acc = Load(s.c.buffer, where, span=s.c.span)
+    zero = Store(s.c.buffer, where, const(0, work), span=s.span)
+    step = Store(s.c.buffer, where, binary("+", acc, product), span=s.span)
+    sums = For(k, const(0), k_extent, (step,), span=s.span)
+    loop = Loop(name, (i, j), (m, n), (*((zero,) if s.clear else ()), sums), s.span)
+    layout = context.layout(s.c.buffer) if _held_whole(context, s) else None
+    if layout is None or layout.shape != (m, n):
+        shared = s.c.buffer.space is Space.SHARED
+        return (*before, *lower_loop(context, replace(loop, name=f"{name}.c" if shared else name)))
+    # The accumulator is where the iterations are, so nothing is staged; with the summed index outermost one step is a
+    # run of independent multiply-adds on registers, whatever their number.
+    held = frozenset((s.c.buffer.storage,))
+    mine = iterations(context, layout, layout.shape)
+    clear = staged_loop(context, replace(loop, body=(zero,)), mine, held) if s.clear else ()
+    steps = staged_loop(context, replace(loop, body=(step,)), mine, held)
+    return (*before, *clear, replace(sums, body=steps))
+
+
+def _held_whole(context: Context, s: Gemm) -> bool:
+    """Whether the accumulator is a whole fragment; a part of a tile in shared memory is dealt to the threads."""
+    return s.c.buffer.space is Space.FRAGMENT and s.c.buffer.storage in context.plan.layouts and s.c.whole
+
+
+Places = Callable[[tuple[Expr, ...]], tuple[Expr, ...]]
+
+
+def _operand(context: Context, name: str, r: Region, before: list[Stmt]) -> tuple[Buffer, Places]:
+    """The buffer to read an operand from, and the index of an element of the region in it."""
+    if r.buffer.space is not Space.FRAGMENT:
+        return r.buffer, lambda at: element_index(r, at)
+    shape = tuple(n for n in r.shape if isinstance(n, int))
+    flat: Buffer = context.scratch(f"{name.replace('.', '_')}", prod(shape), r.dtype)
+    vars = tuple(context.var("i", n) for n in shape)
+    copy = (Store(flat, (linear_index(vars, shape),), Load(r.buffer, element_index(r, vars))),)
+    before += lower_loop(context, Loop(name, vars, shape, copy, r.span))
+
+    def index(at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return (linear_index(at, shape),)
+
+    return flat, index

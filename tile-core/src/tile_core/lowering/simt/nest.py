@@ -1,0 +1,128 @@
+"""Which iterations a thread runs: a partition of a loop nest as thread digits, register loops and guards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ...expr import Expr, Var, binary, const
+from ...expr.intervals import Interval
+from ...layout.layout import Axis, Iter, Layout, grouped
+from ...layout.partition import partitions
+from ...program import For, If, Stmt
+from ...span import Span
+from .context import Context
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """The iterations of one thread.
+
+    ``index``: this iteration's coordinates, over ``loops`` (a register variable with its extent each, outermost first) and the
+    thread's digits. ``guards``: conditions under which the iteration exists. ``first``: conditions that hold in one of the
+    threads that share an iteration.
+    """
+
+    index: tuple[Expr, ...]
+    loops: tuple[tuple[Var, int], ...]
+    guards: tuple[Expr, ...]
+    first: tuple[Expr, ...] = ()
+
+    def around(self, body: Sequence[Stmt], span: Span | None = None) -> tuple[Stmt, ...]:
+        """``body`` in the register loops and under the guards."""
+        out = tuple(body)
+        if self.guards:
+            out = (If(conjunction(self.guards), out, span=span),)
+        for var, extent in reversed(self.loops):
+            if extent > 1:
+                out = (For(var, const(0), extent, out, "unroll", span=span),)
+        return out
+
+
+def conjunction(conditions: Sequence[Expr]) -> Expr:
+    out = conditions[0]
+    for c in conditions[1:]:
+        out = binary("and", out, c)
+    return out
+
+
+def thread_digit(context: Context, it: Iter) -> Expr:
+    """The value of a thread digit: ``thread // stride % extent``."""
+    context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
+    return context.simple(binary("%", binary("//", context.thread, it.stride), it.extent))
+
+
+def iterations(
+    context: Context,
+    layout: Layout,
+    extents: Sequence[int],
+    window: Mapping[int, tuple[int, int]] | None = None,
+) -> Iterations:
+    """The iterations of this thread under a partition. ``window``: dimension -> (start, count) that really runs."""
+    groups = grouped(layout)
+    if groups is None:
+        return iterations(context, partitions(tuple(layout.shape), context.threads)[0], extents, window)
+    loops: list[tuple[Var, int]] = []
+    index: list[Expr] = []
+    for group in groups:
+        place = prod(i.extent for i in group)
+        at: Expr = const(0)
+        for it in group:
+            place //= it.extent
+            at = binary("+", at, binary("*", _digit(context, it, loops), place))
+        index.append(context.simple(at))
+    guards = _guards(context, layout, index, window or {})
+    if context.threads > (used := layout.cosize(Axis.THREAD)):
+        guards.append(binary("<", context.thread, used))
+    first = [binary("==", thread_digit(context, r), 0) for r in layout.replicas if r.extent > 1]
+    shifted = [i - (window or {})[n][0] if n in (window or {}) else i for n, i in enumerate(index)]
+    kept = tuple(g for g in (context.simple(g) for g in guards) if not _always(g))
+    return Iterations(tuple(context.simple(i) for i in shifted), tuple(loops), kept, tuple(first))
+
+
+def _digit(context: Context, it: Iter, loops: list[tuple[Var, int]]) -> Expr:
+    if it.extent == 1:
+        return const(0)
+    if it.axis is Axis.THREAD and it.stride:
+        return thread_digit(context, it)
+    var = context.var("r", it.extent)
+    loops.append((var, it.extent))
+    return var
+
+
+def _guards(
+    context: Context, layout: Layout, index: Sequence[Expr], window: Mapping[int, tuple[int, int]]
+) -> list[Expr]:
+    out: list[Expr] = []
+    for n, (i, extent, padded) in enumerate(zip(index, layout.shape, layout.box, strict=True)):
+        if n in window:
+            start, count = window[n]
+            out += [binary("<=", start, i), binary("<", i, start + count)]
+        elif padded > extent:
+            out.append(binary("<", i, extent))
+    return out
+
+
+def _always(x: Expr) -> bool:
+    return getattr(x, "value", None) is True
+
+
+def dealt(
+    context: Context, extents: Sequence[int | Expr], body: Callable[[tuple[Expr, ...]], Sequence[Stmt]]
+) -> tuple[Stmt, ...]:
+    """Iterations of a nest without a partition (an extent is symbolic): the threads take them in turn."""
+    from ...expr import ceildiv, dim
+
+    total: int | Expr = 1
+    for e in extents:
+        total = dim(binary("*", total, e)) if isinstance(e, Expr) or isinstance(total, Expr) else total * e
+    turn = context.var("turn", 1 << 31)
+    number = binary("+", binary("*", turn, context.threads), context.thread)
+    index: list[Expr] = []
+    rest: Expr = number
+    for e in reversed(list(extents)):
+        index.append(binary("%", rest, e))
+        rest = binary("//", rest, e)
+    inner = If(binary("<", number, total), tuple(body(tuple(reversed(index)))))
+    return (For(turn, const(0), dim(ceildiv(total, context.threads)), (inner,)),)

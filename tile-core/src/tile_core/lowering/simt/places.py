@@ -1,0 +1,131 @@
+"""Where an element of a tile is for this thread: a register, or an address in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from ...expr import Buffer, Expr, Load, Space, binary, reads, rebuilt
+from ...layout.f2 import BitMap
+from ...layout.layout import Axis, Layout
+from ...layout.panels import row_major
+from .context import Context, coordinate, depends_on, linear_index
+
+Staged = Mapping[Buffer, Buffer]
+
+
+def place(
+    context: Context, buffer: Buffer, index: Sequence[Expr], staged: Staged
+) -> tuple[Buffer, tuple[Expr, ...]]:
+    """The buffer and index that hold ``buffer[index]``. ``staged``: fragments that stand in shared memory for now.
+
+    The register of a fragment's element must be known without the thread's number: ``in_registers`` tells.
+    """
+    index = tuple(context.simple(i) for i in index)
+    match buffer.space:
+        case Space.FRAGMENT:
+            if buffer.storage in staged:
+                return _flat(context, staged[buffer.storage], buffer, index)
+            return context.register_file(buffer.storage), (_register(context, buffer, index),)
+        case Space.SHARED if buffer not in context.made:
+            return _shared(context, buffer, index)
+        case _:
+            return buffer, index
+
+
+def _register(context: Context, buffer: Buffer, index: Sequence[Expr]) -> Expr:
+    if buffer.source is not None:
+        index = _through_view(context, buffer, index)
+    return coordinate(context.layout(buffer), index, Axis.REGISTER, context)
+
+
+def in_registers(context: Context, buffer: Buffer, index: Sequence[Expr]) -> bool:
+    """Whether the register of an element follows from the loops alone."""
+    if buffer.storage not in context.plan.layouts or buffer.dtype != buffer.storage.dtype:
+        return False
+    at = _register(context, buffer, tuple(context.simple(i) for i in index))
+    return not depends_on(at, frozenset((context.thread,)))
+
+
+def _through_view(context: Context, buffer: Buffer, index: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The index in the storage of an element of a view of the same type."""
+    at = linear_index(index, _static(buffer))
+    out: list[Expr] = []
+    for extent in reversed(_static(buffer.storage)):
+        out.append(context.simple(binary("%", at, extent)))
+        at = binary("//", at, extent)
+    return tuple(reversed(out))
+
+
+def _static(buffer: Buffer) -> tuple[int, ...]:
+    return tuple(d for d in buffer.shape if isinstance(d, int))
+
+
+def _flat(
+    context: Context, flat: Buffer, buffer: Buffer, index: Sequence[Expr]
+) -> tuple[Buffer, tuple[Expr, ...]]:
+    if buffer.dtype != flat.dtype:
+        flat = replace(
+            flat, name=buffer.name, shape=(prod(_static(buffer)),), dtype=buffer.dtype, source=flat
+        )
+    return flat, (context.simple(linear_index(index, _static(buffer))),)
+
+
+def tile(context: Context, storage: Buffer) -> Buffer:
+    """The flat buffer in shared memory that holds a tile."""
+    found = context.tiles.get(storage)
+    if found is None:
+        size = shared_layout(context, storage).footprint()
+        found = replace(storage, shape=(size,), strides=None)
+        context.tiles[storage] = found
+    return found
+
+
+def shared_layout(context: Context, storage: Buffer) -> Layout:
+    """The layout of a shared tile: the plan's, or rows if views must see its bytes in order."""
+    layout = context.plan.layouts.get(storage)
+    shape = _static(storage)
+    if layout is None or storage in context.viewed or layout.replicas:
+        return row_major(shape) if shape else row_major((1,))
+    return layout
+
+
+def _shared(context: Context, buffer: Buffer, index: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+    storage = buffer.storage
+    flat = tile(context, storage)
+    if buffer.source is not None:
+        return _flat(context, flat, buffer, index)
+    layout = shared_layout(context, storage)
+    at = coordinate(layout, index, Axis.MEMORY, context)
+    return flat, (swizzled(at, layout.swizzle),)
+
+
+def swizzled(at: Expr, swizzle: BitMap) -> Expr:
+    """An address after a bit map: runs of bits that are XORed into lower ones become one shift and mask each."""
+    extra = [column ^ (1 << j) for j, column in enumerate(swizzle.columns)]
+    out, j = at, 0
+    while j < len(extra):
+        if not extra[j]:
+            j += 1
+            continue
+        run, shift = 1, j - (extra[j].bit_length() - 1)
+        single = extra[j] & (extra[j] - 1) == 0
+        while single and j + run < len(extra) and extra[j + run] == 1 << (j + run - shift):
+            run += 1
+        bits = binary("&", binary(">>", at, j), (1 << run) - 1)
+        moved = binary("<<", bits, j - shift) if single else binary("*", bits, extra[j])
+        out = binary("^", out, moved)
+        j += run
+    return binary("^", out, swizzle.constant)
+
+
+def placed(context: Context, x: Expr, staged: Staged) -> Expr:
+    """``x`` with every element of a tile read where it is."""
+    if isinstance(x, Load):
+        index = tuple(placed(context, i, staged) for i in x.indices)
+        buffer, at = place(context, x.buffer, index, staged)
+        return replace(x, buffer=buffer, indices=at)
+    if not reads(x):
+        return context.simple(x)
+    return rebuilt(x, lambda e: placed(context, e, staged))
