@@ -77,6 +77,12 @@ WORKS = {
         "    p[1] = p[0] * 2\n    Y[i, j] = p[1]",
         4032,
     ),
+    "bools count": ("a = X[0, 1] > 0\nb = X[0, 0] > 0\nY[0, 0] = (a + a) * 100 + (b - a) * 10 + a * 3", 193),
+    "view with strides": (
+        "a = T.alloc_shared((8, 8), 'float32')\nb = T.view(a, (8, 8), strides=(1, 8))\nT.copy(X, a)\n"
+        "Y[0, 0] = b[1, 0] + b[0, 1] * 10",
+        81,
+    ),
     "a value that doubles": ("a = X[0, 1]\nfor i in [0] * 18:\n    a = a + a\nY[0, 0] = a", 2**18),
     "a number that grows": (
         "a = bx + 1\nfor i in [0] * 18:\n    a = T.max(a, a + 1)\nY[0, 0] = T.float32(a)",
@@ -121,6 +127,10 @@ MISTAKES = {
     "attribute of a number": ("a = 3\na.foo()  # here", "no attribute 'foo'"),
     "attribute before a value": ("a.foo()  # here\na = 3", "a has no value here"),
     "index of a region": ("a = X[0:2, :]\na[0, 0] = 1  # here", "a region is not indexed again"),
+    "view beyond its tile": (
+        "a = T.alloc_shared((8, 8), 'float32')\nb = T.view(a, (8, 8), strides=(100, 8))  # here",
+        "reaches element 756",
+    ),
     "long expression": ("Y[0, 0] = " + " + ".join(["X[0, 0]"] * 900), "nested too deeply"),
     "key": ("a = {}['x']  # here", "KeyError"),
 }
@@ -138,6 +148,18 @@ def test_mistaken_statements(name: str, target: str) -> None:
     assert (
         "# here" in lines[error.span.line - 1] or name == "long expression"
     )  # that is shown by its function
+
+
+def test_a_race_through_a_view() -> None:
+    statements = """
+    s = T.alloc_shared((8, 8), "float32")
+    T.copy(X, s)
+    w = T.view(s, (64,), "int32")
+    for i in T.Parallel(63):
+        w[i] = T.reinterpret(s[(i + 1) // 8, (i + 1) % 8], "int32")
+    """
+    names, _, _ = run(body(statements), "interpreter")
+    assert "depend on each other through w" in str(names["error"])
 
 
 LAUNCHES = {

@@ -123,7 +123,8 @@ class Machine:
         if buffer.source is None:
             raise KernelError(f"{buffer.name} does not exist here", buffer.span)
         shape = tuple(self.extent(d) for d in buffer.shape)
-        return self.memory(buffer.source).view(shape, buffer.dtype)
+        strides = None if buffer.strides is None else tuple(self.extent(s) for s in buffer.strides)
+        return self.memory(buffer.source).view(shape, buffer.dtype, strides)
 
     def over_pointer(self, buffer: Buffer) -> Memory:
         """A tensor made over a pointer parameter: the memory at that address."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .. import _tvm as tvm
 from ..errors import InternalError, Unsupported
-from ..expr import Buffer, Const, Expr, Load, Space, reads
+from ..expr import Buffer, Const, Expr, Load, Space, reads, walk
 from ..program import (
     Alloc,
     Assert,
