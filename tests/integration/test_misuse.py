@@ -131,6 +131,8 @@ MISTAKES = {
         "a = T.alloc_shared((8, 8), 'float32')\nb = T.view(a, (8, 8), strides=(100, 8))  # here",
         "reaches element 756",
     ),
+    "conversion of two": ("Y[0, 0] = T.int32(1, 2)  # here", "converts one value"),
+    "no layout": ("T.annotate_layout({X: 3})  # here", "not a tile_core.layout.Layout"),
     "long expression": ("Y[0, 0] = " + " + ".join(["X[0, 0]"] * 900), "nested too deeply"),
     "key": ("a = {}['x']  # here", "KeyError"),
 }
