@@ -74,7 +74,7 @@ def test_inspect_every_stage(stage: str, capsys: pytest.CaptureFixture[str]) -> 
     expected = {
         "program": "copy(A, A_shared)",
         "plan": "C_frag is cleared",
-        "graph": "gemm0",
+        "graph": "graph matmul",
         "source": "define",
         "ir": "prim_func",
     }

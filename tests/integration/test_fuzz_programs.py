@@ -29,10 +29,10 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Named:
-    """A tile: its shape, and the name of the storage behind it."""
+    """A tile: the letters of its dimensions, and the name of the storage behind it."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: str
     storage: str
 
 
@@ -54,19 +54,26 @@ class Writer:
     def number(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
 
+    def size(self, letter: str) -> int:
+        """The extent of a dimension: ``p`` is another one as large as ``m``."""
+        return self.n if letter == "n" else self.m
+
+    def sizes(self, t: Named) -> str:
+        return ", ".join(str(self.size(e)) for e in t.shape)
+
     def fresh(self, name: str) -> str:
         self.count += 1
         return f"{name}{self.count}"
 
     # Expressions.
 
-    def leaf(self, place: dict[int, str], written: str) -> str:
+    def leaf(self, place: dict[str, str], written: str) -> str:
         """A number, an index, a cell, or an element of a tile that is not written in this loop (or at its own place)."""
         kind = self.number(0, 5)
         fitting = [t for t in self.tiles if all(e in place for e in t.shape)]
         if kind <= 2 and fitting:
             t = self.one(fitting)
-            index = ", ".join(self.index(place[e], e, t.storage != written) for e in t.shape)
+            index = ", ".join(self.index(place[e], self.size(e), t.storage != written) for e in t.shape)
             if t.storage != written or t.name == written:
                 return f"{t.name}[{index}]"
         if kind == 3:
@@ -84,7 +91,7 @@ class Writer:
             str(extent // 2),
         ][self.number(0, 3) if free else 0]
 
-    def expression(self, place: dict[int, str], written: str, depth: int = 2) -> str:
+    def expression(self, place: dict[str, str], written: str, depth: int = 2) -> str:
         if depth == 0:
             return self.leaf(place, written)
         a, b = (self.expression(place, written, depth - 1) for _ in range(2))
@@ -112,7 +119,7 @@ class Writer:
     def cast(self, text: str, type: str = "") -> str:
         return f"T.cast({text}, '{type or self.type}')"
 
-    def condition(self, place: dict[int, str], written: str) -> str:
+    def condition(self, place: dict[str, str], written: str) -> str:
         a, b = self.leaf(place, written), self.leaf(place, written)
         test = f"T.int32({a}) {self.one(['<', '<=', '==', '!=', '>'])} {b}"
         extra = self.number(0, 4)
@@ -140,7 +147,7 @@ class Writer:
         t = self.one(self.tiles)
         names = ["i", "j"][: len(t.shape)]
         place = dict(zip(t.shape, names, strict=True))
-        head = f"for {', '.join(names)} in T.Parallel({', '.join(map(str, t.shape))}):"
+        head = f"for {', '.join(names)} in T.Parallel({self.sizes(t)}):"
         target = f"{t.name}[{', '.join(names)}]"
         lines = [f"    {target} = {self.small(self.expression(place, t.name))}"]
         if self.number(0, 3) == 0:
@@ -157,7 +164,7 @@ class Writer:
         place = dict(zip(t.shape, "ij", strict=True))
         cell = self.fresh("p")
         return [
-            f"for i, j in T.Parallel{t.shape}:",
+            f"for i, j in T.Parallel({self.sizes(t)}):",
             f"    {cell} = T.alloc_var('int32', {self.number(-2, 2)})",
             f"    for k in {self.one(['range', 'T.serial', 'T.unroll'])}({self.number(0, 4)}):",
             f"        {cell} += T.clamp(T.int32({self.expression(place, t.name, 1)}) + k, -8, 8)",
@@ -165,7 +172,7 @@ class Writer:
         ]
 
     def reduction(self, _: int) -> list[str]:
-        source = self.one([t for t in self.tiles if t.shape == (self.m, self.n)])
+        source = self.one([t for t in self.tiles if t.shape == "mn"])
         dim = self.number(0, 1)
         target = "c" if dim == 0 else "r"
         kind = self.one(["sum", "max", "min", "absmax", "abssum"])
@@ -177,9 +184,8 @@ class Writer:
     def bounded(self, name: str) -> list[str]:
         t = next(t for t in self.tiles if t.name == name)
         names = ", ".join(["i", "j"][: len(t.shape)])
-        extents = ", ".join(map(str, t.shape))
         return [
-            f"for {names} in T.Parallel({extents}):",
+            f"for {names} in T.Parallel({self.sizes(t)}):",
             f"    {name}[{names}] = T.clamp({name}[{names}], -8, 8)",
         ]
 
@@ -192,7 +198,7 @@ class Writer:
         return [f"T.{kind}({t.name}{into}, dim={self.number(0, 1)}{reverse})", *self.bounded(target.name)]
 
     def moved(self, _: int) -> list[str]:
-        whole = [t for t in self.tiles if t.shape == (self.m, self.n)]
+        whole = [t for t in self.tiles if t.shape == "mn"]
         a, b = self.one(whole), self.one(whole)
         rows, columns = self.number(1, self.m), self.number(1, self.n)
         at = [self.number(0, e - size) for e, size in ((self.m, rows), (self.n, columns)) for _ in range(2)]
@@ -217,7 +223,7 @@ class Writer:
 
     def cell(self, _: int) -> list[str]:
         t = self.one(self.tiles)
-        index = ", ".join(str(self.number(-e, e - 1)) for e in t.shape)
+        index = ", ".join(str(self.number(-self.size(e), self.size(e) - 1)) for e in t.shape)
         value = self.one([f"T.int32({t.name}[{index}])", "bx", "by + 1", str(self.number(-3, 3))])
         return self.one([[f"v = v + {value}"], [f"v += {value}"], [f"v = {value}"], [f"v = v % 7 - {value}"]])
 
@@ -226,13 +232,13 @@ class Writer:
         if op == "add":
             t = self.one([t for t in self.tiles if len(t.shape) == 2])
             return [
-                f"for i, j in T.Parallel{t.shape}:",
+                f"for i, j in T.Parallel({self.sizes(t)}):",
                 f"    T.atomic_add(G[(i + j) % 4], T.int32({t.name}[i, j]))",
             ]
         return [f"T.atomic_{op}(G[{dict(max=4, min=5)[op]}], v)"]
 
     def product(self, _: int) -> list[str]:
-        whole = [t for t in self.tiles if t.shape == (self.m, self.n)]
+        whole = [t for t in self.tiles if t.shape == "mn"]
         a, b = self.one(whole), self.one(whole)
         clear = self.one(["", ", clear_accum=True"])
         if self.m == self.n and self.number(0, 1):
@@ -242,11 +248,13 @@ class Writer:
 
     def view(self, _: int) -> list[str]:
         """The shared tile under another shape."""
-        place = {self.n: "i", self.m: "j"}
+        place = {"n": "i", "m": "j"}
         name = self.fresh("w")
         if self.m == self.n:
             return self.elementwise(0)
+        every, self.tiles = self.tiles, [t for t in self.tiles if t.storage != "s"]
         sum = f"{name}[i, j] + {self.leaf(place, 's')}"
+        self.tiles = every
         return [
             f"{name} = T.{self.one(['reshape', 'view'])}(s, ({self.n}, {self.m}))",
             f"for i, j in T.Parallel({self.n}, {self.m}):",
@@ -293,7 +301,7 @@ class Writer:
         ]
 
     def pipeline(self, _: int) -> list[str]:
-        target = self.one([t for t in self.tiles if t.shape == (self.m, self.n) and t.storage != "s"])
+        target = self.one([t for t in self.tiles if t.shape == "mn" and t.storage != "s"])
         return [
             f"for {self.fresh('k')} in T.Pipelined({self.number(0, 3)}, num_stages={self.number(0, 3)}):",
             f"    T.copy(A[by * {self.m}, k{self.count} * {self.n}], s)",
@@ -317,10 +325,10 @@ def programs(draw: Any) -> tuple[str, dict[str, Any]]:
     w.type = w.one(["float32", "int32", "float16", "int8", "bfloat16", "float64", "int64"])
     whole, line = (w.m, w.n), "T.alloc_fragment"
     places = ["T.alloc_shared", line]
-    w.tiles = [Named(name, whole, name) for name in ("s", "t", "u")]
-    w.tiles += [Named("r", (w.m,), "r"), Named("c", (w.n,), "c"), Named("q", (w.m, w.m), "q")]
+    w.tiles = [Named(name, "mn", name) for name in ("s", "t", "u")]
+    w.tiles += [Named("r", "m", "r"), Named("c", "n", "c"), Named("q", "mp", "q")]
     lines = [f"s = T.alloc_shared({whole}, '{w.type}')"]
-    lines += [f"{t.name} = {w.one(places)}({t.shape}, '{w.type}')" for t in w.tiles[1:]]
+    lines += [f"{t.name} = {w.one(places)}(({w.sizes(t)},), '{w.type}')" for t in w.tiles[1:]]
     lines += [f"T.clear({t.name})" for t in w.tiles]
     lines += ["v = T.alloc_var('int32', 1)"]
     lines += [f"T.copy(A[by * {w.m}, bx * {w.n}], s)", f"T.copy(B[by * {w.m}, bx * {w.n}], t)"]

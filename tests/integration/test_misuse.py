@@ -67,6 +67,31 @@ WORKS = {
         10,
     ),
     "loop beyond int32": ("for i in T.serial(2**32 + 5, 2**32 + 7):\n    Y[0, 0] = T.float32(i - 2**32)", 6),
+    "a scalar of each iteration": (
+        "for i, j in T.Parallel(8, 8):\n    p = T.alloc_var('float32', 0)\n"
+        "    for k in range(3):\n        p += X[i, j] + k\n    Y[i, j] = p",
+        6240,
+    ),
+    "an array of each iteration": (
+        "for i, j in T.Parallel(8, 8):\n    p = T.alloc_local((2,), 'float32')\n    p[0] = X[i, j]\n"
+        "    p[1] = p[0] * 2\n    Y[i, j] = p[1]",
+        4032,
+    ),
+    "bools count": ("a = X[0, 1] > 0\nb = X[0, 0] > 0\nY[0, 0] = (a + a) * 100 + (b - a) * 10 + a * 3", 193),
+    "view with strides": (
+        "a = T.alloc_shared((8, 8), 'float32')\nb = T.view(a, (8, 8), strides=(1, 8))\nT.copy(X, a)\n"
+        "Y[0, 0] = b[1, 0] + b[0, 1] * 10",
+        81,
+    ),
+    "a value that doubles": ("a = X[0, 1]\nfor i in [0] * 18:\n    a = a + a\nY[0, 0] = a", 2**18),
+    "a number that grows": (
+        "a = bx + 1\nfor i in [0] * 18:\n    a = T.max(a, a + 1)\nY[0, 0] = T.float32(a)",
+        19,
+    ),
+    "a long sum of a loop that unrolls": (
+        "a = 0.0\nfor i in list(range(2000)):\n    a = a + X[i % 8, 0]\nY[0, 0] = a",
+        56000,
+    ),
     "loop of int64": (
         "n = T.alloc_var('int64', 2**32)\nfor i in T.serial(n, n + 3):\n    Y[0, 0] = T.float32(i - n)",
         2,
@@ -102,6 +127,13 @@ MISTAKES = {
     "attribute of a number": ("a = 3\na.foo()  # here", "no attribute 'foo'"),
     "attribute before a value": ("a.foo()  # here\na = 3", "a has no value here"),
     "index of a region": ("a = X[0:2, :]\na[0, 0] = 1  # here", "a region is not indexed again"),
+    "view beyond its tile": (
+        "a = T.alloc_shared((8, 8), 'float32')\nb = T.view(a, (8, 8), strides=(100, 8))  # here",
+        "reaches element 756",
+    ),
+    "conversion of two": ("Y[0, 0] = T.int32(1, 2)  # here", "converts one value"),
+    "no layout": ("T.annotate_layout({X: 3})  # here", "not a tile_core.layout.Layout"),
+    "long expression": ("Y[0, 0] = " + " + ".join(["X[0, 0]"] * 900), "nested too deeply"),
     "key": ("a = {}['x']  # here", "KeyError"),
 }
 
@@ -115,7 +147,21 @@ def test_mistaken_statements(name: str, target: str) -> None:
     assert expected in str(error)
     assert error.span is not None
     assert error.span.file == file
-    assert "# here" in lines[error.span.line - 1]
+    assert (
+        "# here" in lines[error.span.line - 1] or name == "long expression"
+    )  # that is shown by its function
+
+
+def test_a_race_through_a_view() -> None:
+    statements = """
+    s = T.alloc_shared((8, 8), "float32")
+    T.copy(X, s)
+    w = T.view(s, (64,), "int32")
+    for i in T.Parallel(63):
+        w[i] = T.reinterpret(s[(i + 1) // 8, (i + 1) % 8], "int32")
+    """
+    names, _, _ = run(body(statements), "interpreter")
+    assert "depend on each other through w" in str(names["error"])
 
 
 LAUNCHES = {

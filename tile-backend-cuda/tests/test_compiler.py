@@ -137,7 +137,8 @@ def test_findings(text: str, entry: Any, message: str) -> None:
 
 def test_the_cure_of_c7515() -> None:
     clear = 'asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i]))'
-    made = compiler("sm_90a").compile(source(wgmma(clear), PRODUCT), {"strict": True})
+    text = source(wgmma(clear), PRODUCT)
+    made = compiler("sm_90a").compile(text, {"strict": True})
     assert made.findings == ()
     assert "HGMMA" in compiler("sm_90a").disassemble(source(""), made)
 

@@ -188,6 +188,11 @@ FOLD: dict[str, Callable[[Any, Any], Any]] = {
 DIVISIONS = frozenset(("//", "%", "truncdiv", "truncmod"))
 
 
+COUNTING = frozenset(
+    ("+", "-", "*", "//", "%", "truncdiv", "truncmod")
+)  # bools count as 0 and 1, as in Python
+
+
 def binary(op: str, a: Any, b: Any) -> Expr:
     """``a op b`` after conversion of both sides; integers are folded and neutral elements dropped.
 
@@ -199,6 +204,8 @@ def binary(op: str, a: Any, b: Any) -> Expr:
     else:
         x, y = operands(a, b)
         _legal(op, x, y)
+        if x.dtype.is_bool and op in COUNTING:
+            x, y = cast(x, INT32), cast(y, INT32)
         if op == "/" and not x.dtype.is_float:
             x, y = cast(x, FLOAT32), cast(y, FLOAT32)
     exact = x.dtype.is_integer or x.dtype.is_bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -93,8 +94,20 @@ class Elementwise:
         return tuple(a.tile for a in self.held)
 
 
+class WholeTiles(ABC):
+    """An op that takes its tiles as a whole, not element by element."""
+
+    @property
+    @abstractmethod
+    def tiles(self) -> tuple[Tile, ...]: ...
+
+    @cached_property
+    def fragments(self) -> tuple[Tile, ...]:
+        return tuple(t for t in self.tiles if t.space is Space.FRAGMENT)
+
+
 @dataclass(frozen=True)
-class Reduction:
+class Reduction(WholeTiles):
     """``result = reduce(source)`` along ``dim``. ``kept``: the result has extent 1 there."""
 
     name: str
@@ -103,17 +116,13 @@ class Reduction:
     dim: int
     kept: bool = False
 
-    @cached_property
+    @property
     def tiles(self) -> tuple[Tile, ...]:
         return self.source, self.result
 
-    @cached_property
-    def fragments(self) -> tuple[Tile, ...]:
-        return tuple(t for t in self.tiles if t.space is Space.FRAGMENT)
-
 
 @dataclass(frozen=True)
-class Prefix:
+class Prefix(WholeTiles):
     """``result = scan(source)`` along ``dim``; both have one shape."""
 
     name: str
@@ -121,17 +130,13 @@ class Prefix:
     result: Tile
     dim: int
 
-    @cached_property
+    @property
     def tiles(self) -> tuple[Tile, ...]:
         return self.source, self.result
 
-    @cached_property
-    def fragments(self) -> tuple[Tile, ...]:
-        return tuple(t for t in self.tiles if t.space is Space.FRAGMENT)
-
 
 @dataclass(frozen=True)
-class Multiply:
+class Multiply(WholeTiles):
     """``c[M, N] += a[M, K] b[K, N]``; the flags say that an operand is stored the other way round.
 
     ``types``: names of the types of a, b and c. ``policy``: how the user wants the warps split. ``exact``: operands must
@@ -148,13 +153,9 @@ class Multiply:
     policy: str = "square"
     exact: bool = False
 
-    @cached_property
+    @property
     def tiles(self) -> tuple[Tile, ...]:
         return self.a, self.b, self.c
-
-    @cached_property
-    def fragments(self) -> tuple[Tile, ...]:
-        return tuple(t for t in self.tiles if t.space is Space.FRAGMENT)
 
     @property
     def shape(self) -> tuple[int, int, int]:

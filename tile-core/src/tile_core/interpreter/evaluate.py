@@ -175,14 +175,28 @@ class Lanes:
             )
 
 
+def _owners(at: Ints, lanes: Ints) -> tuple[Ints, Ints]:
+    """Each place that was written, in order, and the iteration that wrote it last."""
+    written, last = np.unique(at[::-1], return_index=True)
+    return written, lanes[::-1][last]
+
+
+def _in_bytes(buffer: Buffer, at: Ints, lanes: Ints) -> tuple[Ints, Ints]:
+    size = buffer.dtype.as_numpy().itemsize
+    return (at[:, None] * size + np.arange(size)).reshape(-1), np.repeat(lanes, size)
+
+
 def check_independent(touched: Touched) -> None:
     """Raise if an iteration read what another one wrote: iterations of ``T.Parallel`` run in no order."""
     for buffer, at, lanes, span in touched.writes:
-        written, last = np.unique(at[::-1], return_index=True)
-        owner = lanes[::-1][last]
+        whole = _owners(at, lanes)
         for other, reads, readers, place in touched.reads:
-            if other.storage != buffer.storage or other != buffer:
+            if other.storage != buffer.storage:
                 continue
+            written, owner = whole
+            if other != buffer:  # two views of one memory: byte by byte
+                written, owner = _owners(*_in_bytes(buffer, at, lanes))
+                reads, readers = _in_bytes(other, reads, readers)
             if not written.size:
                 continue
             nearest = np.minimum(np.searchsorted(written, reads), written.size - 1)

@@ -78,6 +78,7 @@ class Machine:
     base: dict[Var, Array] = field(default_factory=dict[Var, Array])
     private: dict[Buffer, Memory] = field(default_factory=dict[Buffer, Memory])
     threads: int = 0
+    iterations: int = 0  # of the T.Parallel loop that is running
     jumps: list[Jumps] = field(default_factory=list[Jumps])
 
     def run(self) -> None:
@@ -122,7 +123,8 @@ class Machine:
         if buffer.source is None:
             raise KernelError(f"{buffer.name} does not exist here", buffer.span)
         shape = tuple(self.extent(d) for d in buffer.shape)
-        return self.memory(buffer.source).view(shape, buffer.dtype)
+        strides = None if buffer.strides is None else tuple(self.extent(s) for s in buffer.strides)
+        return self.memory(buffer.source).view(shape, buffer.dtype, strides)
 
     def over_pointer(self, buffer: Buffer) -> Memory:
         """A tensor made over a pointer parameter: the memory at that address."""
@@ -219,6 +221,9 @@ class Machine:
     def allocate(self, buffer: Buffer) -> None:
         shape = tuple(self.extent(d) for d in buffer.shape)
         private = self.threads if buffer.space in (Space.LOCAL, Space.VAR) else 0
+        if self.iterations and buffer.space in (Space.LOCAL, Space.VAR):
+            self.private[buffer] = Memory.fresh(shape, buffer.dtype, self.iterations)
+            return
         self.store[buffer] = Memory.fresh(shape, buffer.dtype, private)
 
     def parallel(self, s: Parallel, lanes: Lanes, mask: Bools) -> None:
@@ -239,8 +244,9 @@ class Machine:
         outer, self.private = self.private, dict(self.private)
         written = self.privatise(s, count)
         saved, self.jumps = self.jumps, []
+        self.iterations = count
         self.body(s.body, Lanes(count, inner, self.memory, touched, s.span), np.ones(count, dtype=np.bool_))
-        self.jumps = saved
+        self.jumps, self.iterations = saved, 0
         self.private = outer
         for buffer in written:
             self.memory(buffer).forget()

@@ -21,12 +21,14 @@ Ints = NDArray[np.int64]
 class Memory:
     """Storage of one buffer. ``data`` has the buffer's shape; ``written`` has a flag for each byte, or None: all are.
 
-    ``lanes``: the array has a leading dimension of one private copy for each thread.
+    ``lanes``: the array has a leading dimension of one private copy for each thread. ``strides``: in elements, of a view
+    that is not in row-major order.
     """
 
     data: NDArray[np.generic]
     written: Bools | None
     lanes: bool = False
+    strides: tuple[int, ...] | None = None
 
     @staticmethod
     def fresh(shape: tuple[int, ...], dtype: DType, lanes: int = 0) -> Memory:
@@ -37,17 +39,26 @@ class Memory:
         raw = np.full(size, 0xFF, dtype=np.uint8)
         return Memory(raw.view(type).reshape(full), np.zeros(size, dtype=np.bool_), bool(lanes))
 
-    def view(self, shape: tuple[int, ...], dtype: DType) -> Memory:
-        """The same bytes with another shape and type, in row-major order."""
+    def view(self, shape: tuple[int, ...], dtype: DType, strides: tuple[int, ...] | None = None) -> Memory:
+        """The same bytes with another shape and type; ``strides`` None: in row-major order."""
         type = dtype.as_numpy()
         lead = self.data.shape[:1] if self.lanes else ()
         raw = self.data.reshape(-1).view(np.uint8)
         if raw.size != prod((*lead, *shape)) * type.itemsize:
             raise ValueError(f"{raw.size} bytes are not {shape} of {dtype}")
-        return Memory(raw.view(type).reshape((*lead, *shape)), self.written, self.lanes)
+        flat = raw.view(type)
+        if strides is None:
+            return Memory(flat.reshape((*lead, *shape)), self.written, self.lanes)
+        steps = (*(prod(shape) for _ in lead), *strides)
+        data = np.lib.stride_tricks.as_strided(flat, (*lead, *shape), [s * type.itemsize for s in steps])
+        return Memory(data, self.written, self.lanes, steps)
 
     def flat_index(self, index: tuple[Ints, ...]) -> Ints:
         out: Ints = np.zeros((), dtype=np.int64)
+        if self.strides is not None:
+            for i, stride in zip(index, self.strides, strict=True):
+                out = out + i * stride
+            return out
         for i, extent in zip(index, self.data.shape, strict=True):
             out = out * extent + i
         return out

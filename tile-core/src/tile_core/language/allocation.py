@@ -157,9 +157,25 @@ def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) ->
                 why="a view shares storage: it neither cuts nor grows it",
             )
     steps = None if strides is None else tuple(dim(d) for d in several(strides))
+    if steps is not None:
+        _inside(buffer, new, steps)
     name = b.take_hint(f"{buffer.name}_view")
     out = Buffer(name, new, type, buffer.space, steps, b.unique(name), source=buffer, span=b.span())
     return Tile(out)
+
+
+def _inside(buffer: Buffer, shape: tuple[Any, ...], strides: tuple[Any, ...]) -> None:
+    """Raise ``KernelError`` if a view with these strides reaches outside of the tile."""
+    if len(strides) != len(shape):
+        raise KernelError(f"{len(strides)} strides for {len(shape)} dimensions of a view of {buffer.name}")
+    known = [(n, s) for n, s in zip(shape, strides, strict=True) if isinstance(n, int) and isinstance(s, int)]
+    last = sum((n - 1) * s for n, s in known)
+    size = prod(n for n in shape if isinstance(n, int))
+    if any(s < 0 for _, s in known) or (len(known) == len(shape) and size and last >= size):
+        raise KernelError(
+            f"a view of {buffer.name} with strides {strides} reaches element {last}, the view has {size}",
+            why="a view stays inside its tile",
+        )
 
 
 __all__ = [

@@ -45,7 +45,9 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
         if not isinstance(tile, Tile):
             raise KernelError(f"T.annotate_layout maps tiles to layouts, {tile!r} is no tile")
         shape = getattr(layout, "shape", None)
-        if shape is not None and tuple(shape) != tuple(tile.shape):
+        if shape is None:
+            raise KernelError(f"the layout of {tile.name} is {layout!r}, not a tile_core.layout.Layout")
+        if tuple(shape) != tuple(tile.shape):
             raise KernelError(
                 f"the layout of {tile.name} is for shape {tuple(shape)}, the tile has {tuple(tile.shape)}"
             )

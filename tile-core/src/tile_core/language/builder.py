@@ -124,6 +124,8 @@ class Builder(Flow):
                     a.fail()
         with self.at(self.span(k)):
             if isinstance(function, DType):
+                if len(arguments) != 1 or keywords:
+                    raise KernelError(f"{function} converts one value, {len(arguments)} are given")
                 return cast(arguments[0], function)
             special = BUILTINS.get(function) if isinstance(function, (type, builtins_function)) else None
             if special is not None and (function in ALWAYS or any(symbolic(a) for a in arguments)):

@@ -13,6 +13,8 @@ from .scopes import DEVICE, NOTHING, PARALLEL, Scopes
 from .several import is_several
 from .tiles import NoValue, Tile, View, is_cell
 
+LONG = 40  # parts of an expression; each use of a name repeats them: x = x * x would double them each time
+
 
 class Names(Scopes):
     """Called by rewritten code for assignments; ``k`` is the number of a span."""
@@ -55,10 +57,14 @@ class Names(Scopes):
         self.emit(Bind(var, value, span=self.span(k)))
         return var
 
-    @staticmethod
-    def impure(value: Expr) -> bool:
-        """Whether evaluating later, or twice, could differ or cost more: it reads memory or calls a function."""
-        return any(isinstance(x, Load) or not isinstance(x, (Var, Const, Binary)) for x in walk(value))
+    def impure(self, value: Expr) -> bool:
+        """Whether evaluating later, or twice, could differ or cost more: it reads memory, calls a function, or is long."""
+        for count, x in enumerate(walk(value)):
+            if isinstance(x, Load) or not isinstance(x, (Var, Const, Binary)):
+                return True
+            if count > LONG and self.launch is not None:
+                return True
+        return False
 
     def annotate(self, k: int, name: str, annotation: Any, value: Any, old: Any) -> Any:
         """``name: annotation = value`` or ``name: annotation``."""

@@ -104,7 +104,14 @@ def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
 def _rewritten(key: _Same, names: tuple[str, ...]) -> Rewritten:
     source = parsed(key.code)
     rewriter = Rewriter(source.file, source.node.name)
-    function = rewriter.function(copy.deepcopy(source.node))
+    try:
+        function = rewriter.function(copy.deepcopy(source.node))
+    except RecursionError:
+        raise KernelError(
+            f"an expression or block of {source.node.name} is nested too deeply",
+            rewriter.place(source.node),
+            help="split it into several statements",
+        ) from None
     function.decorator_list = []
     annotations = strip_annotations(function)
     make = ast.FunctionDef(

@@ -1,4 +1,5 @@
-"""From tile plans to TVM functions: block lowering, where one thread of control runs a whole block.
+"""From tile plans to code: block lowering through TVM, where one thread of control runs a whole block, and thread-level
+programs (``simt``) with their text in languages like C (``printer``).
 
-Importing a module of this room imports TVM.
+Modules of block lowering import TVM; ``simt`` and ``printer`` do not.
 """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .. import _tvm as tvm
 from ..errors import InternalError, Unsupported
-from ..expr import Buffer, Const, Expr, Load, Space, reads
+from ..expr import Buffer, Const, Expr, Load, Space, reads, walk
 from ..program import (
     Alloc,
     Assert,
@@ -41,6 +41,10 @@ from .matmul import Vectors
 from .nodes import Node, add, i64, multiply, run, sequence, when
 from .scope import Scope
 
+# TVM's analyzer spells out what a name stands for: a chain of names that each use the one before twice would double
+# with each. A longer value is kept in memory, where the analyzer does not look and LLVM finds it again.
+LONG = 48
+
 
 @dataclass(frozen=True)
 class Statements:
@@ -48,6 +52,9 @@ class Statements:
 
     scope: Scope
     vectors: Vectors
+    sizes: dict[Expr, int] = field(
+        default_factory=dict[Expr, int]
+    )  # of values that names stand for, spelled out
 
     def body(self, body: Iterable[Stmt]) -> list[Node]:
         """One after the other. What is assumed holds until the end of the body."""
@@ -127,14 +134,22 @@ class Statements:
 
     def _bind(self, s: Bind) -> list[Node]:
         scope = self.scope
+        size = sum(self.sizes.get(e, 1) for e in walk(s.value))
+        long = size > LONG and not s.var.type.is_bool
         integer = s.value.dtype.is_integer and s.value.dtype.bits >= 32
-        if integer and not reads(s.value):
+        if not long:
+            self.sizes[s.var] = size
+        if integer and not long and not reads(s.value):
             scope.define_index(s.var, scope.wide(s.value))
             return []
         var = tvm.Var(s.var.name, numbers.held(s.var.type))
         value = scope.value(s.value)
         scope.define(s.var, var)
-        return [tvm.BindStmt(var, value)]
+        if not long:
+            return [tvm.BindStmt(var, value)]
+        cell = scope.memory.cell(s.var.name, numbers.held(s.var.type))
+        stored = tvm.BufferStore(cell, value, [i64(0)])
+        return [stored, tvm.BindStmt(var, tvm.BufferLoad(cell, [i64(0)]))]
 
     def _if(self, s: If) -> list[Node]:
         scope = self.scope

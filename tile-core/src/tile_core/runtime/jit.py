@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, update_wrapper
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, overload
@@ -153,9 +154,11 @@ class Jit:
                 f"{self.function.__name__} returned {type(made).__name__}, not a function marked @T.prim_func",
                 help="a factory ends with `return kernel`; an eager kernel uses T.Kernel in its own body",
             )
-        program = made.program  # mistakes are found now, not at the first call
+        name = self.function.__name__  # the inner function is called `kernel` in every factory
+        program = replace(
+            made.program, name=name
+        )  # made now, so that mistakes are found before the first call
         outputs = outputs_of(program, self.out_idx)
-        name = self.function.__name__
         kernel = Kernel(
             Request(name, lambda: program, self._identity(made, arguments, keywords), outputs), target
         )

@@ -9,10 +9,10 @@ from ...dtypes import INT32, DType
 from ...expr import Buffer, Expr, Load, Var, binary, call, cast, const, select
 from ...layout.layout import Layout
 from ...layout.partition import partitions
-from ...program import Bind, For, Quantify, Reduce, Region, Scan, Stmt, Store
+from ...program import Bind, For, If, Quantify, Reduce, Region, Scan, Stmt, Store
 from .context import Context, linear_index
 from .elementwise import Loop, element_index, lower_loop, write
-from .nest import iterations
+from .nest import conjunction, iterations
 
 START: dict[str, float] = {"sum": 0, "abssum": 0, "bitor": 0, "bitxor": 0, "bitand": -1, "any": 0, "all": 1}
 OPERATOR = {
@@ -152,7 +152,10 @@ def lower_scan(context: Context, name: str, s: Scan) -> tuple[Stmt, ...]:
         Store(source, (at,), cast(Load(acc, (const(0),)), source.dtype), span=s.span),
     )
     start = Store(acc, (const(0),), const(0, work))
-    body = mine.around((start, For(k, const(0), count, step, span=s.span)), s.span)
+    line: tuple[Stmt, ...] = (start, For(k, const(0), count, step, span=s.span))
+    if mine.first:  # a line is rewritten in place: of the threads that share one, one alone
+        line = (If(conjunction(mine.first), line, span=s.span),)
+    body = mine.around(line, s.span)
     vars = tuple(context.var("i", n) for n in shape)
     copy = write(s.dst, vars, cast(Load(source, (linear_index(vars, shape),)), s.dst.dtype), s.span)
     return (*out, *body, *lower_loop(context, Loop(f"{name}.store", vars, shape, copy, s.span)))

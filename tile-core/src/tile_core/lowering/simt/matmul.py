@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 from ...expr import Buffer, Expr, Load, Space, binary, cast, const
@@ -30,21 +31,26 @@ def lower_gemm(context: Context, name: str, s: Gemm) -> tuple[Stmt, ...]:
     work = s.c.dtype
     product = binary("*", cast(left, work), cast(right, work))
     acc = Load(s.c.buffer, where, span=s.c.span)
-    start: tuple[Stmt, ...] = (Store(s.c.buffer, where, const(0, work), span=s.span),) if s.clear else ()
+    zero = Store(s.c.buffer, where, const(0, work), span=s.span)
     step = Store(s.c.buffer, where, binary("+", acc, product), span=s.span)
-    body = (*start, For(k, const(0), k_extent, (step,), span=s.span))
-    loop = Loop(f"{name}.c" if s.c.buffer.space is Space.SHARED else name, (i, j), (m, n), body, s.span)
-    return (*before, *_over_accumulator(context, loop, s))
+    sums = For(k, const(0), k_extent, (step,), span=s.span)
+    loop = Loop(name, (i, j), (m, n), (*((zero,) if s.clear else ()), sums), s.span)
+    layout = context.layout(s.c.buffer) if _held_whole(context, s) else None
+    if layout is None or layout.shape != (m, n):
+        shared = s.c.buffer.space is Space.SHARED
+        return (*before, *lower_loop(context, replace(loop, name=f"{name}.c" if shared else name)))
+    # The accumulator is where the iterations are, so nothing is staged; with the summed index outermost one step is a
+    # run of independent multiply-adds on registers, whatever their number.
+    held = frozenset((s.c.buffer.storage,))
+    mine = iterations(context, layout, layout.shape)
+    clear = staged_loop(context, replace(loop, body=(zero,)), mine, held) if s.clear else ()
+    steps = staged_loop(context, replace(loop, body=(step,)), mine, held)
+    return (*before, *clear, replace(sums, body=steps))
 
 
-def _over_accumulator(context: Context, loop: Loop, s: Gemm) -> tuple[Stmt, ...]:
-    """Iterate as the accumulator lies in registers; a part of a tile in shared memory is dealt to the threads."""
-    whole = s.c.buffer.space is Space.FRAGMENT and s.c.buffer.storage in context.plan.layouts
-    layout = context.layout(s.c.buffer) if whole else None
-    if layout is not None and layout.shape == tuple(loop.extents) and s.c.whole:
-        mine = iterations(context, layout, layout.shape)
-        return staged_loop(context, loop, mine, frozenset((s.c.buffer.storage,)))
-    return lower_loop(context, loop)
+def _held_whole(context: Context, s: Gemm) -> bool:
+    """Whether the accumulator is a whole fragment; a part of a tile in shared memory is dealt to the threads."""
+    return s.c.buffer.space is Space.FRAGMENT and s.c.buffer.storage in context.plan.layouts and s.c.whole
 
 
 Places = Callable[[tuple[Expr, ...]], tuple[Expr, ...]]

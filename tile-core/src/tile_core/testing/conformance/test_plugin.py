@@ -11,7 +11,8 @@ import pytest
 
 from tile_core.backend import API, Backend
 from tile_core.errors import Unsupported
-from tile_core.hardware import Target, TargetInfo, TestedDevice
+from tile_core.hardware import Target, TargetInfo
+from tile_core.hardware import TestedDevice as Row  # pytest takes names in Test for tests
 from tile_core.registry import registry
 from tile_core.testing import stages
 
@@ -126,6 +127,6 @@ def test_roles_are_there_or_say_why(tile_backend: Backend, tile_info: TargetInfo
 @pytest.mark.conformance
 def test_tested_devices_are_readable(tile_backend: Backend) -> None:
     for row in tile_backend.tested_devices():
-        assert isinstance(row, TestedDevice)
+        assert isinstance(row, Row)
         assert row.passed + row.failed > 0
     assert registry().get(tile_backend.name) is tile_backend

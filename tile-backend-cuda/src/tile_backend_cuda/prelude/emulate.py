@@ -1,0 +1,105 @@
+"""Runs CUDA source under the machine emulator: a kernel's text and numpy arguments in, a report out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tile_core.backend import Source
+from tile_core.runtime.binding import evaluate
+from tile_core.testing import machine
+
+from .table import device_prelude, host_prelude
+
+MACHINE = Path(__file__).parent / "machine"
+# stands between the prelude and the kernel in a source
+MARK = "// ---- kernel\n"
+
+_ALIGN = r"(?:(?:__align__|alignas)\((?P<align>\d+)\)\s*)?"
+_NAMED = r"(?P<type>[\w ]+?)\s+(?P<name>\w+)\s*"
+_DYNAMIC = re.compile(
+    rf"(?:(?:__align__|alignas)\(\d+\)\s*)?extern\s+__shared__\s+{_ALIGN}{_NAMED}\[\s*\]\s*;"
+)
+_STATIC = re.compile(rf"__shared__\s+{_ALIGN}{_NAMED}(?P<sizes>(?:\[[^\]]*\]\s*)*);")
+# single instructions that a source spells itself: what they compute
+_ASM = re.compile(
+    r'asm(?:\s+volatile)?\("(?P<name>[\w.]+) %0, %1;"\s*:\s*"=\w"\((?P<out>[^()]+)\)\s*:\s*"\w"\((?P<in>[^()]+)\)\);'
+)
+INSTRUCTIONS = {
+    "cvt.f32.f16": "cuda::half_to_float",
+    "cvt.rn.f16.f32": "cuda::float_to_half",
+    "cvt.rn.bf16.f32": "cuda::float_to_brain",
+    "rcp.approx.ftz.f32": "1.0f / ",
+}
+
+
+def source(kernel: str) -> str:
+    """The CUDA source of a kernel's text: the prelude that it needs, a mark, the text."""
+    return device_prelude(kernel) + MARK + kernel
+
+
+def kernel_of(text: str) -> str:
+    """The kernel's text of a ``source``."""
+    return text.split(MARK, 1)[-1]
+
+
+def for_host(kernel: str) -> str:
+    """The text with ``__shared__`` declarations turned into places in the machine's shared memory; lines stay."""
+    kernel = _ASM.sub(_computed, kernel)
+    kernel = _DYNAMIC.sub(
+        lambda m: f"{m['type']}* {m['name']} = ({m['type']}*)machine::shared_dynamic();", kernel
+    )
+    number = 0
+
+    def static(m: re.Match[str]) -> str:
+        nonlocal number
+        number += 1
+        kind = f"{m['name']}_type_"
+        place = f"machine::shared_static({number}, sizeof({kind}), {m['align'] or f'alignof({kind})'})"
+        return f"typedef {m['type']} {kind}{m['sizes']}; {kind}& {m['name']} = *({kind}*){place};"
+
+    return _STATIC.sub(static, kernel)
+
+
+def _computed(m: re.Match[str]) -> str:
+    host = INSTRUCTIONS.get(m["name"])
+    return f"{m['out']} = {host}({m['in']});" if host else m[0]
+
+
+def run(text: str, entry: str, arguments: Sequence[Any], **launch: Any) -> machine.Report:
+    """``machine.run`` for CUDA: ``text`` is a kernel's text or a whole ``source``; ``launch`` as there."""
+    kernel = for_host(kernel_of(text))
+    prelude = machine.Prelude(
+        host_prelude(kernel), tuple(sorted(MACHINE.glob("*.cpp"))), (MACHINE,), subgroup=32
+    )
+    return machine.run(kernel, prelude, entry, arguments, **launch)
+
+
+def run_all(
+    source: Source, arguments: Sequence[Any], dims: Mapping[str, int], **how: Any
+) -> list[machine.Report]:
+    """Every launch of generated code, in order. Arrays change in place; ``dims``: values of symbolic dimensions.
+
+    ``how``: mode, seed and timeout of ``machine.run``.
+    """
+    spec = source.launch
+    extra = [dims[p.name] for p in spec.params[len(arguments) :]]
+    held = [
+        np.zeros(int(np.prod([evaluate(d, dims) for d in shape])) * size, np.uint8)
+        for shape, size in spec.extra.get("workspaces", ())
+    ]
+    reports: list[machine.Report] = []
+    for entry, grid, threads in spec.entries:
+        extents = [evaluate(e, dims) for e in grid]
+        if 0 in extents:
+            continue
+        given = [*arguments, *extra, *held]
+        shared = spec.extra.get("shared", {}).get(entry, 0)
+        reports.append(
+            run(source.text, entry, given, grid=extents, threads=threads, shared_bytes=shared, **how)
+        )
+    return reports

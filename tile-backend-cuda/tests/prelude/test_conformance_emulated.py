@@ -1,0 +1,33 @@
+"""The conformance cases: what the backend generates, under the emulator, against the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tile_backend_cuda.backend import CudaBackend
+from tile_backend_cuda.prelude import emulate
+from tile_core import interpreter
+from tile_core.errors import Unsupported
+from tile_core.hardware import Target
+from tile_core.testing import arguments, stages
+from tile_core.testing.kernels import CASES, Case
+
+pytest.importorskip("tile_backend_cuda.codegen")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_case(case: Case, arch: str, emulator: None):
+    backend = CudaBackend()
+    try:
+        source = stages.emit(case, backend, backend.info(Target("cuda", arch)))
+    except Unsupported as error:
+        pytest.skip(error.message)
+    made = arguments.made(case)
+    wanted = arguments.copies(made)
+    interpreter.run(case.program, wanted)
+    for mode in ("late", "random"):
+        got = arguments.copies(made)
+        for report in emulate.run_all(source, got, case.dims, mode=mode):
+            assert report.clean, str(report)
+        arguments.compare(case, got, wanted)

@@ -1,0 +1,42 @@
+"""Every case of the helpers and both products under the emulator, against numpy, as late, early and random as allowed."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import gemm_cases
+import matrix_cases
+import memory_cases
+import pytest
+import scalar_cases
+import tensor_cases
+import warp_cases
+import warpgroup_cases
+from case import Case
+
+MODULES = (scalar_cases, memory_cases, warp_cases, matrix_cases, tensor_cases, warpgroup_cases, gemm_cases)
+CASES = list(chain.from_iterable(m.cases() for m in MODULES))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
+def test_case(case: Case, emulator: None):
+    for mode in case.modes:
+        report, results = case.emulated(mode)
+        assert report.clean, f"{mode}: {report}"
+        assert not case.wrong(results), f"{mode}: {case.wrong(results)}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_seeds(seed: int, emulator: None):
+    for case in (gemm_cases.hopper(130, 72, 200, 1), gemm_cases.ampere(65, 33, 40)):
+        report, results = case.emulated("random", seed)
+        assert report.clean and not case.wrong(results), str(report)
+
+
+def test_all_families_have_cases():
+    from tile_backend_cuda.prelude import find, names
+
+    text = "\n".join(c.text for c in CASES)
+    families = {h.family for n in names() if (h := find(n)) and h.name in text}
+    everything = {h.family for n in names() if (h := find(n))}
+    assert everything - families == {"launch", "tcgen05"}
