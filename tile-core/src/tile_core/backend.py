@@ -190,6 +190,10 @@ class Samples:
     def quantile(self, q: float) -> float:
         return self.times[min(len(self.times) - 1, int(q * len(self.times)))]
 
+    def __str__(self) -> str:
+        p20, p80 = self.quantile(0.2), self.quantile(0.8)
+        return f"{self.median:.4g} ms (p20 {p20:.4g}, p80 {p80:.4g}, {len(self.times)} times, {self.method})"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
