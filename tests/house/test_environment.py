@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import distributions
 
 # compilers and disassemblers of device code that tests run without a device
-NEEDED = {"nvidia-cuda-nvrtc", "nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"}
+NEEDED = {"nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"}
 
 
 def test_no_gpu_libraries():

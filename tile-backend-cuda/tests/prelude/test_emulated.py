@@ -33,6 +33,21 @@ def test_seeds(seed: int, emulator: None):
         assert report.clean and not case.wrong(results), str(report)
 
 
+@pytest.mark.parametrize(
+    ("name", "was", "now", "told"),
+    [
+        ("tma_load_1d", "bar, 144)", "bar, 146)", "292 bytes from its start: no multiple of 16"),
+        ("tma_store_2d", "s, 16, 0)", "s, 16, -3)", "negative coordinate -3"),
+        ("tma_store_2d", "s, 16, 0)", "s, 17, 0)", "34 bytes from its start"),
+    ],
+)
+def test_places_that_the_hardware_refuses(name: str, was: str, now: str, told: str, emulator: None):
+    (case,) = [c for c in CASES if c.name == name]
+    assert was in case.text
+    report, _ = case.emulated(text=case.text.replace(was, now))
+    assert "bad-operand" in report.codes and told in str(report)
+
+
 def test_all_families_have_cases():
     from tile_backend_cuda.prelude import find, names
 

@@ -32,7 +32,8 @@ class TensorMap:
 
     Rules (CUDA driver, cuTensorMapEncodeTiled): at most 5 dimensions; address a multiple of 16 bytes, row strides too;
     box extents 1 to 256 and its inner row a multiple of 16 bytes, at most the swizzle's span; steps 1 to 8,
-    of the last dimension 1.
+    of the last dimension 1. A copy begins at a multiple of 16 bytes in its row, and a store at no negative coordinate (measured on
+    an H200: an illegal instruction otherwise).
     """
 
     array: np.ndarray[Any, Any]

@@ -39,7 +39,7 @@ def box_of(
 
 
 SHAPES = {
-    1: ((200,), (64,), (150,), 0),
+    1: ((200,), (64,), (144,), 0),
     2: ((20, 40), (8, 32), (-3, 16), 64),
     3: ((5, 9, 64), (2, 4, 64), (4, -1, 0), 128),
     4: ((2, 3, 5, 24), (2, 2, 4, 16), (1, 1, 3, 8), 32),
@@ -70,14 +70,12 @@ def tensors() -> Iterator[Case]:
                 {1: swizzled(image.reshape(-1).view(np.uint8), span).view(np.uint32)},
                 shared=size + 1024 + 16,
             )
-        yield from _stores(rank, x, box, at, span, image, coordinates)
+        yield from _stores(rank, x, box, tuple(max(0, a) for a in at), span)
 
 
-def _stores(
-    rank: int, x: np.ndarray, box: tuple, at: tuple, span: int, image: np.ndarray, coordinates: str
-) -> Iterator[Case]:
-    size = image.nbytes
-    tile = (np.arange(image.size) % 500 + 1).astype(np.float16).reshape(box)
+def _stores(rank: int, x: np.ndarray, box: tuple, at: tuple, span: int) -> Iterator[Case]:
+    tile = (np.arange(np.prod(box)) % 500 + 1).astype(np.float16).reshape(box)
+    size, coordinates = tile.nbytes, ", ".join(map(str, at[::-1]))
     memory = swizzled(tile.reshape(-1).view(np.uint8), span).view(np.uint32)
     for name in ("store", "store_hint", "reduce_add"):
         wanted = x.copy()

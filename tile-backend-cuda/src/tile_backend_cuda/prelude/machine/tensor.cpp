@@ -154,9 +154,14 @@ struct BulkStore : machine::Operation {
   }
 };
 
-bool legal(int rank, const Map& m, uint32_t shared) {
+bool legal(int rank, const Map& m, uint32_t shared, const int* at) {
   if (m.rank != rank) {
     machine::report("bad-operand", "a copy of %d dimensions at {0} with a tensor map of %d", rank, m.rank);
+    return false;
+  }
+  // Measured on an H200: every copy whose rows begin elsewhere ends with an illegal instruction.
+  if (at[0] * (int)m.bytes % 16 != 0) {
+    machine::report("bad-operand", "a tensor copy at {0} begins at element %d of a row, %d bytes from its start: no multiple of 16", at[0], at[0] * (int)m.bytes);
     return false;
   }
   // PTX ISA, "Tensor-copy": shared addresses are multiples of 128 bytes
@@ -181,7 +186,7 @@ uint16_t blocks(uint16_t mask, uint32_t barrier) {
 void tensor_load(int rank, uint32_t to, const void* map, uint32_t barrier, const int* at, uint16_t mask) {
   auto load = std::make_unique<Load>();
   memcpy((void*)&load->map, map, sizeof(Map));
-  if (!legal(rank, load->map, to)) return;
+  if (!legal(rank, load->map, to, at)) return;
   std::copy(at, at + rank, load->at);
   load->to = to;
   load->barrier = barrier;
@@ -192,7 +197,13 @@ void tensor_load(int rank, uint32_t to, const void* map, uint32_t barrier, const
 void tensor_store(int rank, const void* map, uint32_t from, const int* at, bool adds) {
   auto store = std::make_unique<Store>();
   memcpy((void*)&store->map, map, sizeof(Map));
-  if (!legal(rank, store->map, from)) return;
+  if (!legal(rank, store->map, from, at)) return;
+  // Loads may begin before the tensor, stores may not (measured on an H200: an illegal instruction).
+  for (int d = 0; d < rank; ++d)
+    if (at[d] < 0) {
+      machine::report("bad-operand", "a tensor store at {0} begins at the negative coordinate %d", at[d]);
+      return;
+    }
   std::copy(at, at + rank, store->at);
   store->from = from;
   store->adds = adds;
