@@ -32,7 +32,7 @@ def prepare(file: Path, emulate: bool) -> None:
         sys.path.insert(0, str(ROOT / folder))
     import importlib
 
-    from tile_backend_cuda.prelude.emulate import source
+    from tile_backend_cuda.prelude.table import complete
     from tile_backend_cuda.prelude.tensor_map import TensorMap
 
     stored: dict[str, np.ndarray] = {}
@@ -59,7 +59,7 @@ def prepare(file: Path, emulate: bool) -> None:
             rows.append(
                 {
                     "name": case.name,
-                    "source": source(case.text),
+                    "source": complete(case.text),
                     "entry": case.entry,
                     "arch": case.arch,
                     "launch": [case.grid, case.threads, case.shared, case.cluster],

@@ -8,6 +8,8 @@ from tile_core.dtypes import DType
 from tile_core.errors import Unsupported
 from tile_core.lowering.printer import Dialect
 
+from ..prelude.table import PRELUDE_TYPES, table
+
 TYPES = {
     "bool": "bool",
     "int8": "signed char",
@@ -106,6 +108,10 @@ def _failed(message: str) -> str:
     return f'{{ printf("assertion failed: {text}\\n"); __trap(); }}'
 
 
+def _barrier(number: int, threads: int) -> str:
+    return f"named_sync({number}, {threads});" if threads else "__syncthreads();"
+
+
 FORMATS = {"int": "%lld", "uint": "%llu", "float": "%g", "bool": "%d"}
 AS = {"int": "(long long)", "uint": "(unsigned long long)", "float": "(double)", "bool": "(int)"}
 
@@ -136,10 +142,11 @@ CUDA = Dialect(
     to_float={name: f"{name}_to_float" for name in NARROW},
     from_float={name: f"float_to_{name}" for name in NARROW},
     atomics=_atomic,
-    barrier="__syncthreads();",
+    barrier=_barrier,
+    address=lambda pointer: f"shared_address({pointer})",
     unroll="#pragma unroll",
     bitcast="tile_bitcast",
     failed=_failed,
     printed=_printed,
-    reserved=frozenset(RESERVED.split()) - {"thread"},
+    reserved=(frozenset(RESERVED.split()) - {"thread"}) | PRELUDE_TYPES | frozenset(table()),
 )

@@ -17,8 +17,10 @@ from tile_core.program.verify import used_dimensions
 from tile_core.program.visit import buffers
 from tile_core.signature import launch_spec, workspaces
 
+from ..prelude.table import complete
 from .base import BASE
 from .dialect import CUDA
+from .instructions import instructions
 
 ALIGNMENT = 128  # of tiles in the arena: a whole row of banks
 
@@ -35,10 +37,10 @@ class CudaCodegen:
         Raises:
             Unsupported: a type, function or amount of shared memory that the architecture does not have, with the span.
         """
-        program = lower(plan)
+        program = lower(plan, instructions(self.info))
         names: list[str] = []
         shared: dict[str, int] = {}
-        parts = [BASE.strip()]
+        parts: list[str] = []
         for n, launch in enumerate(program.launches):
             entry = _Entry(self.info, program, launch, f"{program.name}_{n}")
             parts.append("\n".join(entry.lines()))
@@ -49,7 +51,7 @@ class CudaCodegen:
             for b in workspaces(program)
         )
         spec = launch_spec(program, names, {"shared": shared, "workspaces": held})
-        return Source("\n\n".join(parts) + "\n", "cuda", ".cu", spec)
+        return Source(complete(BASE + "\n" + "\n\n".join(parts) + "\n"), "cuda", ".cu", spec)
 
 
 class _Entry:

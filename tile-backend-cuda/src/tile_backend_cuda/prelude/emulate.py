@@ -13,12 +13,9 @@ from tile_core.backend import Source
 from tile_core.runtime.binding import evaluate
 from tile_core.testing import machine
 
-from .table import device_prelude, host_prelude
+from .table import MARK, host_prelude
 
 MACHINE = Path(__file__).parent / "machine"
-# stands between the prelude and the kernel in a source
-MARK = "// ---- kernel\n"
-
 _ALIGN = r"(?:(?:__align__|alignas)\((?P<align>\d+)\)\s*)?"
 _NAMED = r"(?P<type>[\w ]+?)\s+(?P<name>\w+)\s*"
 _DYNAMIC = re.compile(
@@ -35,11 +32,6 @@ INSTRUCTIONS = {
     "cvt.rn.bf16.f32": "cuda::float_to_brain",
     "rcp.approx.ftz.f32": "1.0f / ",
 }
-
-
-def source(kernel: str) -> str:
-    """The CUDA source of a kernel's text: the prelude that it needs, a mark, the text."""
-    return device_prelude(kernel) + MARK + kernel
 
 
 def kernel_of(text: str) -> str:

@@ -19,6 +19,25 @@ struct f16 { u16 bits; }; struct bf16 { u16 bits; }; struct e4m3 { u8 bits; }; s
 struct alignas(8) u32x2 { u32 x, y; }; struct alignas(16) u32x4 { u32 x, y, z, w; };
 struct alignas(64) TensorMap { u64 opaque[16]; };
 """
+PRELUDE_TYPES = frozenset(
+    [
+        "u8",
+        "i8",
+        "u16",
+        "i16",
+        "u32",
+        "i32",
+        "u64",
+        "i64",
+        "f16",
+        "bf16",
+        "e4m3",
+        "e5m2",
+        "u32x2",
+        "u32x4",
+        "TensorMap",
+    ]
+)
 
 
 @lru_cache(maxsize=1)
@@ -82,6 +101,15 @@ def _after_needs(helpers: list[Helper]) -> list[Helper]:
 def _order(name: str) -> tuple[int, str]:
     digits = re.search(r"n(\d+)k", name)
     return (int(digits[1]) if digits else 0, name)
+
+
+# stands between the prelude and the kernel in a source
+MARK = "// ---- kernel\n"
+
+
+def complete(kernel: str) -> str:
+    """The CUDA source of a kernel's text: the prelude that it needs, a mark, the text."""
+    return device_prelude(kernel) + MARK + kernel
 
 
 def device_prelude(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dtypes import INT32, INT64
-from ..errors import KernelError
+from ..errors import KernelError, Unsupported
 from ..expr import Buffer, Expr, Space, Var
 from ..language.eager import solve_dimensions
 from ..program import (
@@ -25,6 +25,7 @@ from ..program import (
     Continue,
     For,
     If,
+    Invoke,
     Launch,
     Parallel,
     Print,
@@ -202,10 +203,12 @@ class Machine:
             case Atomic():
                 self.atomic(s, lanes, mask)
             case Sync():
-                if not mask.all():
+                if not s.threads and not mask.all():
                     raise KernelError(
                         "only some threads reach T.sync_threads: the others would wait for ever", s.span
                     )
+            case Invoke():
+                raise Unsupported(f"{s.function} is a function of a target: the interpreter has none", s.span)
             case Print():
                 self.print(s, lanes, mask)
             case Assert() | Assume():

@@ -19,6 +19,8 @@ from ..program import (
     Continue,
     For,
     If,
+    Invoke,
+    Place,
     Print,
     Stmt,
     Store,
@@ -33,7 +35,8 @@ class Dialect:
 
     ``types``: the name of each scalar type. ``functions``: of each intrinsic on float32; ``double``: on float64.
     ``to_float``, ``from_float``: conversions of narrow floats. ``atomics``: (op, type) -> function.
-    ``barrier``: a statement. ``unroll``: a line before a loop. ``bitcast``: function with the target type as template argument.
+    ``barrier``: a statement, given the number of the barrier and how many threads meet there (0: the whole block).
+    ``address``: from a pointer to shared memory, the number of its address. ``unroll``: a line before a loop. ``bitcast``: function with the target type as template argument.
     """
 
     types: Mapping[str, str]
@@ -41,13 +44,16 @@ class Dialect:
     to_float: Mapping[str, str]
     from_float: Mapping[str, str]
     atomics: Callable[[str, DType], str]
-    barrier: str
+    barrier: Callable[[int, int], str]
+    address: Callable[[str], str]
     unroll: str
     bitcast: str
     failed: Callable[[str], str]
     printed: Callable[[str, Sequence[tuple[str, DType]]], str]
     reserved: frozenset[str] = frozenset()
 
+
+REGISTER_BYTES = 16  # private arrays may be read as words and vectors of words
 
 PRECEDENCE = {
     "or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7, "<<": 8, ">>": 8,
@@ -113,7 +119,9 @@ class Printer:
             case Atomic():
                 yield self.atomic(s)
             case Sync():
-                yield self.dialect.barrier
+                yield self.dialect.barrier(s.number, s.threads)
+            case Invoke():
+                yield self.invoke(s)
             case Break():
                 yield "break;"
             case Continue():
@@ -134,7 +142,7 @@ class Printer:
             yield f"{self.type(b.dtype)} {self.name(b)};"
         elif b.space is Space.LOCAL:
             size = math.prod(d for d in b.shape if isinstance(d, int))
-            yield f"{self.type(b.dtype)} {self.name(b)}[{max(1, size)}];"
+            yield f"alignas({REGISTER_BYTES}) {self.type(b.dtype)} {self.name(b)}[{max(1, size)}];"
 
     def loop(self, s: For) -> Iterator[str]:
         if s.var is None:
@@ -159,6 +167,17 @@ class Printer:
         value = "" if s.value is None else f", {self.text(s.value)}"
         result = "" if s.result is None else f"const {self.type(s.result.dtype)} {self.name(s.result)} = "
         return f"{result}{function}({where}{value});"
+
+    def invoke(self, s: Invoke) -> str:
+        given = ", ".join(self.place(a) if isinstance(a, Place) else self.text(a) for a in s.arguments)
+        result = "" if s.result is None else f"const {self.type(s.result.dtype)} {self.name(s.result)} = "
+        return f"{result}{s.function}({given});"
+
+    def place(self, p: Place) -> str:
+        pointer = f"&{self.element(p.buffer, p.indices)}"
+        if p.window:
+            return self.dialect.address(pointer)
+        return f"reinterpret_cast<{p.type}*>({pointer})" if p.type else pointer
 
     # Expressions.
 

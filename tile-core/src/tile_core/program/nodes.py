@@ -280,7 +280,10 @@ class Continue(Stmt):
 
 @dataclass(frozen=True)
 class Sync(Stmt):
-    """All threads of the block wait for each other."""
+    """All threads of the block wait for each other; or only ``threads`` of them, which meet at barrier ``number``."""
+
+    number: int = 0
+    threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -309,6 +312,42 @@ class Assume(Stmt):
 @dataclass(frozen=True)
 class Breakpoint(Stmt):
     """Open the debugger here. Interpreter only."""
+
+
+# What only thread-level programs have: lowering makes them, a target's prelude gives them a meaning.
+
+ACCESSES = ("r", "w", "rw")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The address of ``buffer[indices]``, as an argument of an ``Invoke``; ``access`` is what the call does there.
+
+    ``type``: the type pointed to, in the target's language, if it is not the buffer's. ``window``: the address is a number in
+    the block's shared memory.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    access: str = "r"
+    type: str = ""
+    window: bool = False
+
+    def __post_init__(self) -> None:
+        if self.access not in ACCESSES:
+            raise ValueError(f"{self.buffer.name} is accessed {self.access!r}, not one of {ACCESSES}")
+
+
+@dataclass(frozen=True)
+class Invoke(Stmt):
+    """Call a function of the target's prelude, such as a matrix instruction or a wait; ``result`` becomes its value.
+
+    The interpreter does not know these functions: a program with an ``Invoke`` runs on its target, or in the target's emulator.
+    """
+
+    function: str
+    arguments: tuple[Expr | Place, ...] = ()
+    result: Var | None = None
 
 
 # The whole.

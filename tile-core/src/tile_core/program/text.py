@@ -23,8 +23,10 @@ from .nodes import (
     For,
     Gemm,
     If,
+    Invoke,
     Launch,
     Parallel,
+    Place,
     Print,
     Quantify,
     Reduce,
@@ -92,7 +94,6 @@ def lines(s: Stmt) -> Iterator[str]:
 WORDS: dict[type[Stmt], str] = {
     Break: "break",
     Continue: "continue",
-    Sync: "sync_threads()",
     Breakpoint: "breakpoint()",
 }
 
@@ -134,10 +135,19 @@ def line(s: Stmt) -> str:
         case Print():
             shown = [region(v) if isinstance(v, Region) else expr_text(v) for v in s.values]
             return f"print({', '.join([repr(s.message), *shown])})"
-        case Break() | Continue() | Sync() | Breakpoint():
+        case Sync():
+            return f"sync_threads({f'{s.number}, {s.threads}' if s.threads else ''})"
+        case Invoke():
+            result = "" if s.result is None else f"{s.result.name} = "
+            return f"{result}{s.function}({', '.join(_argument(a) for a in s.arguments)})"
+        case Break() | Continue() | Breakpoint():
             return WORDS[type(s)]
         case _:
             raise TypeError(type(s).__name__)
+
+
+def _argument(a: Expr | Place) -> str:
+    return f"&{element_text(a.buffer, a.indices)}" if isinstance(a, Place) else expr_text(a)
 
 
 def region(r: Region) -> str:

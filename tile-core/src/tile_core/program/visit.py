@@ -21,8 +21,10 @@ from .nodes import (
     For,
     Gemm,
     If,
+    Invoke,
     Launch,
     Parallel,
+    Place,
     Print,
     Quantify,
     Reduce,
@@ -109,6 +111,9 @@ def expressions(s: Stmt) -> Iterator[Expr]:
             yield s.condition
         case Print():
             yield from (v for v in s.values if isinstance(v, Expr))
+        case Invoke():
+            for a in s.arguments:
+                yield from a.indices if isinstance(a, Place) else (a,)
         case Launch():
             yield from (e for e in s.grid if isinstance(e, Expr))
         case _:
@@ -125,6 +130,7 @@ def read_buffers(s: Stmt) -> Iterator[Buffer]:
         yield from (load.buffer for load in loads(x))
     if isinstance(s, Atomic) and s.op != "store":
         yield s.buffer
+    yield from (p.buffer for p in places(s) if "r" in p.access)
 
 
 def written_buffers(s: Stmt) -> Iterator[Buffer]:
@@ -132,6 +138,13 @@ def written_buffers(s: Stmt) -> Iterator[Buffer]:
     yield from (r.buffer for r in written_regions(s))
     if isinstance(s, Store) or (isinstance(s, Atomic) and s.op != "load"):
         yield s.buffer
+    yield from (p.buffer for p in places(s) if "w" in p.access)
+
+
+def places(s: Stmt) -> Iterator[Place]:
+    """Addresses that ``s`` gives to a function of the target."""
+    if isinstance(s, Invoke):
+        yield from (a for a in s.arguments if isinstance(a, Place))
 
 
 def defined(s: Stmt) -> tuple[Var, ...]:
@@ -147,7 +160,7 @@ def defined(s: Stmt) -> tuple[Var, ...]:
             return (s.var,)
         case Quantify():
             return (s.result,)
-        case Atomic():
+        case Atomic() | Invoke():
             return () if s.result is None else (s.result,)
         case _:
             return ()
@@ -178,6 +191,12 @@ def mapped_region(r: Region, change: Change, buffer: Callable[[Buffer], Buffer])
         start=tuple(change(e) for e in r.start),
         extent=tuple(change(e) if isinstance(e, Expr) else e for e in r.extent),
     )
+
+
+def _mapped_argument(a: Expr | Place, change: Change, buffer: Callable[[Buffer], Buffer]) -> Expr | Place:
+    if not isinstance(a, Place):
+        return change(a)
+    return replace(a, buffer=buffer(a.buffer), indices=tuple(change(i) for i in a.indices))
 
 
 REGION_FIELDS = ("src", "dst", "a", "b", "c", "value")
@@ -227,6 +246,8 @@ def mapped(
                 change(v) if isinstance(v, Expr) else mapped_region(v, change, buffer) for v in s.values
             )
             return replace(s, values=values)
+        case Invoke():
+            return replace(s, arguments=tuple(_mapped_argument(a, change, buffer) for a in s.arguments))
         case Launch():
             pinned = tuple((buffer(b), layout) for b, layout in s.layouts)
             return replace(s, grid=exprs(s.grid), body=body(s.body), layouts=pinned)

@@ -13,6 +13,7 @@ from ...expr.simplify import simplify
 from ...inference.plan import TilePlan
 from ...layout.layout import Axis, Layout
 from ...program import Alloc, Launch, Stmt
+from .instructions import Instructions
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Context:
     plan: TilePlan
     launch: Launch
     thread: Var
+    instructions: Instructions = field(default_factory=Instructions)
     ranges: dict[Var, Interval] = field(default_factory=dict[Var, Interval])
     made: list[Buffer] = field(default_factory=list[Buffer])
     numbers: dict[str, int] = field(default_factory=dict[str, int])

@@ -50,30 +50,35 @@ from .across import lower_quantify, lower_reduce, lower_scan
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
 from .context import Context, coordinate
 from .elementwise import as_loop, lower_loop, parallel_loop
+from .instructions import Instructions
 from .matmul import lower_gemm
 from .nest import iterations
 from .places import place, placed, tile
 from .staging import store_out
 
+GENERIC = Instructions()
 
-def lower(plan: TilePlan) -> TileProgram:
-    """The thread-level program of a plan.
+
+def lower(plan: TilePlan, instructions: Instructions = GENERIC) -> TileProgram:
+    """The thread-level program of a plan. Without ``instructions`` it has nothing that the interpreter cannot run.
 
     Raises:
         Unsupported: the plan has a step that no thread-level form exists for, with its span.
     """
-    body = tuple(_Launch(plan, s).run() if isinstance(s, Launch) else s for s in plan.program.body)
+    body = tuple(
+        _Launch(plan, s, instructions).run() if isinstance(s, Launch) else s for s in plan.program.body
+    )
     return replace(plan.program, body=body)
 
 
 class _Launch:
     """Lowers one launch."""
 
-    def __init__(self, plan: TilePlan, launch: Launch) -> None:
+    def __init__(self, plan: TilePlan, launch: Launch, instructions: Instructions) -> None:
         self.launch = launch
         self.threaded = bool(launch.thread_vars)
         thread = Var("thread", INT32, 900)
-        self.context = Context(plan, launch, thread)
+        self.context = Context(plan, launch, thread, instructions)
         self.context.ranges[thread] = Interval(0, launch.thread_count - 1)
         self.context.viewed = frozenset(b.storage for b in buffers(launch.body) if b.source is not None)
         for v, extent in zip(launch.vars, launch.grid, strict=True):
