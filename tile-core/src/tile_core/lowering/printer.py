@@ -36,7 +36,8 @@ class Dialect:
     ``types``: the name of each scalar type. ``functions``: of each intrinsic on float32; ``double``: on float64.
     ``to_float``, ``from_float``: conversions of narrow floats. ``atomics``: (op, type) -> function.
     ``barrier``: a statement, given the number of the barrier and how many threads meet there (0: the whole block).
-    ``address``: from a pointer to shared memory, the number of its address. ``unroll``: a line before a loop. ``bitcast``: function with the target type as template argument.
+    ``address``: from a pointer to shared memory, the number of its address. ``unroll``: a line before a loop.
+    ``bitcast``: function with the target type as template argument.
     """
 
     types: Mapping[str, str]
