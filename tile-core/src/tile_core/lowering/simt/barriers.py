@@ -9,13 +9,15 @@ from ...expr import Buffer, Space
 from ...program import For, If, Stmt, Sync, While
 from ...program.visit import bodies, read_buffers, statements, written_buffers
 
+BLOCK = Sync()
 VISIBLE = (Space.SHARED, Space.GLOBAL)
 
 
 @dataclass
 class Pending:
-    """Buffers that were read or written since the last barrier."""
+    """Buffers that were read or written since the last barrier. ``apart``: those that tokens keep in order."""
 
+    apart: frozenset[Buffer] = frozenset()
     read: set[Buffer] = field(default_factory=set[Buffer])
     written: set[Buffer] = field(default_factory=set[Buffer])
 
@@ -31,20 +33,20 @@ class Pending:
         self.written.clear()
 
     def copy(self) -> Pending:
-        return Pending(set(self.read), set(self.written))
+        return Pending(self.apart, set(self.read), set(self.written))
 
 
-def touched(body: Sequence[Stmt]) -> Pending:
+def touched(body: Sequence[Stmt], apart: frozenset[Buffer] = frozenset()) -> Pending:
     """What statements read and write in memory that other threads see."""
-    out = Pending()
+    out = Pending(apart)
     for s in statements(body):
-        out.read |= {b.storage for b in read_buffers(s) if b.space in VISIBLE}
-        out.written |= {b.storage for b in written_buffers(s) if b.space in VISIBLE}
+        out.read |= {b.storage for b in read_buffers(s) if b.space in VISIBLE} - apart
+        out.written |= {b.storage for b in written_buffers(s) if b.space in VISIBLE} - apart
     return out
 
 
-def synchronised(body: Sequence[Stmt], pending: Pending) -> tuple[Stmt, ...]:
-    """``body`` with a barrier before each statement that conflicts with what came since the last one.
+def synchronised(body: Sequence[Stmt], pending: Pending, barrier: Sync = BLOCK) -> tuple[Stmt, ...]:
+    """``body`` with ``barrier`` before each statement that conflicts with what came since the last one.
 
     Loops and branches that hold several ops are entered; a loop's last iteration comes before its first. ``pending`` is changed.
     """
@@ -52,18 +54,18 @@ def synchronised(body: Sequence[Stmt], pending: Pending) -> tuple[Stmt, ...]:
     for s in body:
         if isinstance(s, Sync):
             pending.clear()
-            out.append(s)
+            out.append(barrier if s == BLOCK else s)
             continue
         inner = _block_level(s)
         if inner is None:
-            mine = touched((s,))
+            mine = touched((s,), pending.apart)
             if pending.conflicts(mine):
-                out.append(Sync(span=s.span))
+                out.append(replace(barrier, span=s.span))
                 pending.clear()
             pending.add(mine)
             out.append(s)
             continue
-        out.append(_entered(s, pending))
+        out.append(_entered(s, pending, barrier))
     return tuple(out)
 
 
@@ -93,18 +95,22 @@ class UniformWhile(While):
     uniform: bool = True
 
 
-def _entered(s: Stmt, pending: Pending) -> Stmt:
+def _entered(s: Stmt, pending: Pending, barrier: Sync) -> Stmt:
     match s:
         case UniformFor() | UniformWhile():
             trial = pending.copy()
-            condition = touched((While(s.condition, ()),)) if isinstance(s, UniformWhile) else Pending()
-            synchronised(s.body, trial)
+            condition = (
+                touched((While(s.condition, ()),), pending.apart)
+                if isinstance(s, UniformWhile)
+                else Pending()
+            )
+            synchronised(s.body, trial, barrier)
             pending.add(trial)  # what the end of one iteration leaves meets the start of the next
             pending.add(condition)
-            return replace(s, body=synchronised(s.body, pending))
+            return replace(s, body=synchronised(s.body, pending, barrier))
         case UniformIf():
             left, right = pending.copy(), pending.copy()
-            then, other = synchronised(s.then, left), synchronised(s.other, right)
+            then, other = synchronised(s.then, left, barrier), synchronised(s.other, right, barrier)
             pending.add(left)
             pending.add(right)
             return replace(s, then=then, other=other)

@@ -30,6 +30,10 @@ class Context:
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     viewed: frozenset[Buffer] = frozenset()
+    slots: dict[Buffer, Expr] = field(
+        default_factory=dict[Buffer, Expr]
+    )  # where the present slot of a ring begins
+    aliases: dict[int, tuple[Stmt, str]] = field(default_factory=dict[int, "tuple[Stmt, str]"])
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
 

@@ -98,7 +98,8 @@ def _shared(context: Context, buffer: Buffer, index: Sequence[Expr]) -> tuple[Bu
         return _flat(context, flat, buffer, index)
     layout = shared_layout(context, storage)
     at = coordinate(layout, index, Axis.MEMORY, context)
-    return flat, (swizzled(at, layout.swizzle),)
+    at = swizzled(at, layout.swizzle)
+    return flat, (binary("+", context.slots[storage], at) if storage in context.slots else at,)
 
 
 def swizzled(at: Expr, swizzle: BitMap) -> Expr:
@@ -113,8 +114,9 @@ def swizzled(at: Expr, swizzle: BitMap) -> Expr:
         single = extra[j] & (extra[j] - 1) == 0
         while single and j + run < len(extra) and extra[j + run] == 1 << (j + run - shift):
             run += 1
-        bits = binary("&", binary(">>", at, j), (1 << run) - 1)
-        moved = binary("<<", bits, j - shift) if single else binary("*", bits, extra[j])
+        # as // and %, which simplification knows: rows of a power of two leave no carry
+        bits = binary("%", binary("//", at, 1 << j), 1 << run)
+        moved = binary("*", bits, 1 << (j - shift) if single else extra[j])
         out = binary("^", out, moved)
         j += run
     return binary("^", out, swizzle.constant)
