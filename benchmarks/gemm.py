@@ -11,7 +11,6 @@ import argparse
 import json
 import math
 import platform
-import statistics
 import sys
 import zipfile
 from collections.abc import Callable
@@ -69,7 +68,11 @@ def peers(row: Row, cores: int) -> dict[str, Callable[[Any], None]]:
     except ImportError as error:
         print("no Triton:", error)
         return {}
-    return {f"triton {'x'.join(map(str, c))}": contestant(c, cores) for c in CONFIGS} if row.dtype != "float32" else {}
+    return (
+        {f"triton {'x'.join(map(str, c))}": contestant(c, cores) for c in CONFIGS}
+        if row.dtype != "float32"
+        else {}
+    )
 
 
 def reference(torch: Any, row: Row, a: Any, b: Any) -> Any:
@@ -135,7 +138,9 @@ def summary(results: list[tuple[Row, dict[str, Any]]]) -> None:
             for name, t in found.items():
                 ratios.setdefault(name, []).append(base / t)
         for name, values in ratios.items():
-            print(f"{table}: {name:24} geometric mean x{geometric_mean(values):.4f}, least x{min(values):.3f}, {len(values)} rows")
+            print(
+                f"{table}: {name:24} geometric mean x{geometric_mean(values):.4f}, least x{min(values):.3f}, {len(values)} rows"
+            )
 
 
 def main() -> None:

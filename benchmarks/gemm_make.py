@@ -29,7 +29,13 @@ def bundles(folder: Path, only: str) -> None:
         for variant, keywords in row.variants.items():
             if only in row.name:
                 kernel = gemm.compile(
-                    row.M, row.N, row.K, dtype=row.dtype, out_dtype=row.out_dtype, target="cuda:sm_90a", **keywords
+                    row.M,
+                    row.N,
+                    row.K,
+                    dtype=row.dtype,
+                    out_dtype=row.out_dtype,
+                    target="cuda:sm_90a",
+                    **keywords,
                 )
                 kernel.export(folder / "bundles" / f"{row.name}.{variant}")
 

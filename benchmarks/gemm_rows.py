@@ -48,6 +48,14 @@ def rows() -> list[Row]:
         for m, n, k in BIG:
             out.append(Row("big", m, n, k, dtype, dtype, {"s4": {"num_stages": 4}, "s3": {"num_stages": 3}}))
     out.append(
-        Row("fp8", 8192, 8192, 8192, "float8_e4m3fn", "bfloat16", {"s4": {"num_stages": 4, "block_K": 128}, "s3": {"num_stages": 3, "block_K": 128}})
+        Row(
+            "fp8",
+            8192,
+            8192,
+            8192,
+            "float8_e4m3fn",
+            "bfloat16",
+            {"s4": {"num_stages": 4, "block_K": 128}, "s3": {"num_stages": 3, "block_K": 128}},
+        )
     )
     return out

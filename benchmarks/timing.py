@@ -1,7 +1,7 @@
 """Times of contestants on a GPU whose clock depends on what ran before: short bursts from idle, in random order, medians.
 
-Each contestant is captured in a CUDA graph of some milliseconds over several sets of data, so that neither launches nor a warm cache
-count. A measurement is: idle, the graph once (so that the power state is the contestant's own), the graph again between two events.
+Each contestant is captured in a CUDA graph of some milliseconds over several sets of data, so that neither launches nor a warm
+cache count. A measurement: idle, the graph once (so that the power state is the contestant's own), the graph again between events.
 """
 
 from __future__ import annotations

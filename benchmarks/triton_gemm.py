@@ -13,7 +13,19 @@ GROUP = 8
 
 
 @triton.jit
-def _product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, CORES: tl.constexpr):
+def _product(
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    GROUP: tl.constexpr,
+    CORES: tl.constexpr,
+):
     rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
     for number in tl.range(tl.program_id(0), rows * columns, CORES, flatten=True):
         each = GROUP * columns
@@ -48,7 +60,17 @@ def contestant(config: tuple[int, ...], cores: int) -> Any:
         (m, k), n = a.shape, b.shape[0]
         tiles = triton.cdiv(m, bm) * triton.cdiv(n, bn)
         _product[(min(cores, tiles),)](
-            *made[key], m, n, k, bm, bn, bk * 2 // a.element_size(), GROUP, cores, num_stages=stages, num_warps=warps
+            *made[key],
+            m,
+            n,
+            k,
+            bm,
+            bn,
+            bk * 2 // a.element_size(),
+            GROUP,
+            cores,
+            num_stages=stages,
+            num_warps=warps,
         )
 
     return run

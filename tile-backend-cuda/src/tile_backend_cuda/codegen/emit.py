@@ -46,7 +46,10 @@ class CudaCodegen:
         plain: TileProgram | None = None
         for n, launch in enumerate(fast.program.launches):
             conditions = fast.conditions[n]
-            text.add(fast.program, launch, f"{plan.program.name}_{n}", fast.boxes[n], conditions)
+            name = f"{plan.program.name}_{n}"
+            text.add(fast.program, launch, name, fast.boxes[n], conditions)
+            if fast.sharing[n] > 1:
+                text.extra["cluster"][name] = (fast.sharing[n], 1, 1)
             if conditions:
                 plain = plain or lower(plan, instructions(self.info, bulk=False))
                 text.add(
@@ -68,7 +71,7 @@ class _Text:
         self.parts: list[str] = []
         self.launches: dict[str, Launch] = {}
         self.maps: dict[str, dict[str, Any]] = {}
-        self.extra: dict[str, dict[str, Any]] = {"shared": {}, "parameters": {}, "when": {}}
+        self.extra: dict[str, dict[str, Any]] = {"shared": {}, "parameters": {}, "when": {}, "cluster": {}}
 
     def add(
         self,

@@ -30,6 +30,7 @@ class BoxCopy:
 
     ``start``: first element of the region, by dimension of the tensor; ``box``: extents of one box, alike. ``span``: bytes of
     the swizzle that the tile has, 0 for none. ``conditions`` must hold at the launch: what is not known when compiling.
+    ``rows``: the dimension of the tensor that rows of the tile run along, None if there is one row.
     """
 
     tensor: Buffer
@@ -38,6 +39,7 @@ class BoxCopy:
     span: int
     pieces: tuple[Piece, ...]
     conditions: tuple[Expr, ...] = ()
+    rows: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -117,7 +119,7 @@ def boxes(region: Region, layout: Layout, rules: BulkRules) -> BoxCopy | None:
     if row_dim is not None:
         box[row_dim] = height
     pieces = tuple(_pieces(tensor.ndim, row_dim, rows, columns, height, width))
-    return BoxCopy(tensor, region.start, tuple(box), span, pieces, conditions)
+    return BoxCopy(tensor, region.start, tuple(box), span, pieces, conditions, row_dim)
 
 
 def _pieces(

@@ -20,6 +20,7 @@ from .placement import placements
 from .plan import Move, TilePlan
 from .problem import LaunchProblem, problems
 from .rules.parallel import leading
+from .sharing import sharing
 
 
 def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
@@ -41,6 +42,7 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
     answer = _Answer()
     for launch in problems(graph, threads):
         answer.take(launch, solve(launch.problem, info), graph)
+    bulk = bulk_copies(graph, info, answer.layouts)
     return replace(
         plan,
         layouts=answer.layouts,
@@ -52,7 +54,12 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
         operands=answer.operands,
         windows=answer.windows,
         costs=answer.costs,
-        bulk=bulk_copies(graph, info, answer.layouts),
+        bulk=bulk,
+        sharing={
+            n: found
+            for n, s in enumerate(program.launches)
+            if (found := sharing(s, graph, info, bulk, answer.atoms))
+        },
     )
 
 

@@ -13,8 +13,9 @@ from ..layout.layout import Layout
 from ..program import TileProgram
 from ..span import Span
 from .bulk import BoxCopy
-from .schedule.program import Schedule
 from .model import Cost, GemmChoice, how
+from .schedule.program import Schedule
+from .sharing import Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class TilePlan:
     ``atoms``: the matrix instruction of each gemm and how warps split it. ``moves``: values that change hands between
     threads, each with its price and reason. ``costs``: estimate of each launch. ``notes``: what inference did for the user,
     one sentence each. ``bulk``: the boxes of each copy that the copy engine runs by itself.
+    ``sharing``: copies that blocks of a launch share, by the launch's number.
     On a target that is not SIMT a tile is held by one thread of control, so only ``placements`` and ``notes`` are filled.
     """
 
@@ -78,6 +80,7 @@ class TilePlan:
     )
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
     bulk: Mapping[str, BoxCopy] = field(default_factory=dict[str, BoxCopy])
+    sharing: Mapping[int, Sharing] = field(default_factory=dict[int, Sharing])
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
 
     @property

@@ -90,11 +90,19 @@ class RoleLoop:
         assert isinstance(s, Copy)
         start = [substitute(x, values) for x in found.start]
         flat, slot = self.roles.ring(s.dst.buffer.storage, instance)
-        box = self.roles.box(found)
+        shared = self.roles.sharing if self.roles.sharing and op in self.roles.sharing.copies else None
+        many = shared.blocks if shared else 1
+        rank = self.roles.walk.rank
+        box = self.roles.box(found, many)
         for piece in found.pieces:
-            at = [self.context.simple(binary("+", x, n)) for x, n in zip(start, piece.shift, strict=True)]
-            into = Place(flat, (self.context.simple(binary("+", slot, piece.at)),), "w", window=True)
-            yield self.engines.load(box, at, into, token)
+            at = [binary("+", x, n) for x, n in zip(start, piece.shift, strict=True)]
+            inside = binary("+", slot, piece.at)
+            if many > 1 and found.rows is not None:
+                part = found.box[found.rows] // many
+                at[found.rows] = binary("+", at[found.rows], binary("*", rank, part))
+                inside = binary("+", inside, binary("*", rank, part * found.box[-1]))
+            into = Place(flat, (self.context.simple(inside),), "w", window=True)
+            yield self.engines.load(box, [self.context.simple(x) for x in at], into, token, many)
 
     # The user's threads.
 
@@ -142,11 +150,16 @@ class RoleLoop:
         for token in self.schedule.tokens.values():
             if token.kind != "signal" or op not in token.producers:
                 continue
-            arrive = self.engines.arrive(self.roles.signals.at(self.name, token, instance))
+            place = self.roles.signals.at(self.name, token, instance)
             together = self.roles.rules.group if is_end(op) else self.context.plan.info.subgroup
             if not is_end(op):
                 yield self.engines.subgroup_sync()
-            yield If(binary("==", binary("%", self.context.thread, together), 0), (arrive,))
+            inside = binary("%", self.context.thread, together)
+            if self.roles.releases_shared(self.name, token) and self.roles.sharing is not None:
+                others = tuple(self.engines.arrive_at(place, inside))
+                yield If(binary("<", inside, self.roles.sharing.blocks), others)
+            else:
+                yield If(binary("==", inside, 0), (self.engines.arrive(place),))
 
     def settled(self) -> Iterator[Stmt]:
         """No product of this loop is at work any more, and the accumulators may be used."""

@@ -71,12 +71,14 @@ class Roles:
             return None
         if not _sliceable(launch, loops):
             return None
-        return Roles(context, launch, lower, loops, walk(context, launch))
+        number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
+        return Roles(context, launch, lower, loops, walk(context, launch, context.plan.sharing.get(number)))
 
     def __post_init__(self) -> None:
         plan, engines, rules = self.context.plan, self.context.instructions.bulk, self.context.plan.info.bulk
         assert engines is not None and rules is not None
         self.engines, self.rules = engines, rules
+        self.sharing = self.walk.sharing
         self.groups = self.launch.thread_count // rules.group
         self.group = Var("group", INT32, self.context.unique("group"))
         self.context.ranges[self.group] = Interval(0, self.groups - 1)
@@ -116,8 +118,10 @@ class Roles:
         body = (
             self.engines.uniform(binary("//", thread, self.rules.group), self.group),
             If(binary("==", thread, 0), self.signals.prepare()),
-            Sync(),
+            self.engines.meet() if self.sharing else Sync(),
             If(binary("==", self.group, self.groups), ahead, mine),
+            # a block must not end while others still write into its shared memory or arrive at its tokens
+            *((self.engines.meet(),) if self.sharing else ()),
         )
         return replace(
             self.launch,
@@ -240,17 +244,35 @@ class Roles:
         copies = [p for p in token.producers if p in self.context.plan.bulk]
         own = [p for p in token.producers if p not in self.context.plan.bulk]
         subgroups = self.context.threads // self.context.plan.info.subgroup
-        return bool(copies) + sum(self.groups if is_end(p) else subgroups for p in own)
+        many = self.sharing.blocks if self.releases_shared(loop, token) and self.sharing else 1
+        return bool(copies) + many * sum(self.groups if is_end(p) else subgroups for p in own)
+
+    def releases_shared(self, loop: str, token: Token) -> bool:
+        """Whether copies that other blocks take part in wait for this token: then all of these blocks arrive."""
+        if self.sharing is None:
+            return False
+        waiting = {
+            step.op
+            for step in self.schedules[loop].streams[COPY]
+            if any(w.token == token.name for w in step.waits)
+        }
+        # one stream: what stands behind a wait waits as well
+        order = [step.op for step in self.schedules[loop].streams[COPY]]
+        first = min((order.index(op) for op in waiting), default=len(order))
+        return any(op in self.sharing.copies for op in order[first:])
 
     def ring(self, storage: Buffer, instance: Expr) -> tuple[Buffer, Expr]:
         """(the memory of a ring, where the slot of an instance begins)."""
         slot = binary("truncmod", instance, self.rings[storage])
         return self.context.tiles[storage], binary("*", slot, self.sizes[storage])
 
-    def box(self, found: BoxCopy) -> Var:
-        """The parameter that describes a tensor to the copy engine."""
+    def box(self, found: BoxCopy, parts: int = 1) -> Var:
+        """The parameter that describes a tensor to the copy engine; ``parts``: how many blocks share the rows of a box."""
         self.conditions.update(dict.fromkeys(found.conditions))
-        key = BoxMap(found.tensor, found.box, found.span)
+        box = list(found.box)
+        if found.rows is not None:
+            box[found.rows] //= parts
+        key = BoxMap(found.tensor, tuple(box), found.span)
         if key not in self.maps:
             name = f"{found.tensor.name}_box"
             self.maps[key] = Var(name, HANDLE, self.context.unique(name))
