@@ -1,1 +1,0 @@
-"""Scheduling of loops over asynchronous engines."""
