@@ -173,7 +173,7 @@ class BulkRules:
 
     ``alignment``: bytes that rows, strides and addresses are multiples of. ``spans``: rows in bytes of the swizzles that it
     writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor.
-    ``sharing``: blocks that can share copies; ``traffic``: bytes that one core takes from the last cache in a clock.
+    ``sharing``: blocks that can share copies.
     ``group``: threads that issue and wait for asynchronous matrix instructions together, and change their registers together.
     """
 
@@ -183,7 +183,6 @@ class BulkRules:
     rank: int
     group: int
     sharing: int = 1
-    traffic: int = 64
 
 
 @dataclass(frozen=True, slots=True)

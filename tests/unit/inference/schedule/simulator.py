@@ -127,7 +127,11 @@ class Machine:
         self._later(span, end)
 
     def _dispatch(self) -> bool:
-        heads = [q for q, items in self.queues.items() if items and not self.unit_busy.get(self._where(q[:2], q[2]))]
+        heads = [
+            q
+            for q, items in self.queues.items()
+            if items and not self.unit_busy.get(self._where(q[:2], q[2]))
+        ]
         if not heads:
             return False
         q = min(heads, key=lambda x: (self.queues[x][0][6], self.rng.random()))
@@ -154,7 +158,9 @@ class Machine:
             return False
         if len(counts) == len(step.waits):
             return True
-        self.met.setdefault((o.name, it), set()).add(agent[1])  # it has arrived, and now waits for the other warp
+        self.met.setdefault((o.name, it), set()).add(
+            agent[1]
+        )  # it has arrived, and now waits for the other warp
         return len(self.met[o.name, it]) == len(self.parts[o.name])
 
     def _passes(self, w: Wait, i: int, agent: Part) -> bool:

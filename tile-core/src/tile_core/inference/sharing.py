@@ -47,7 +47,8 @@ def sharing(
         for n in graph.nodes
         if isinstance(n.stmt, Gemm) and id(n.stmt) in inside and n.name in atoms and atoms[n.name].atom
     )
-    fetch = sum(c.bytes for c in copies.values()) / rules.traffic
+    rate = next((e.rate for e in info.engines if e.name == "copy"), 0)
+    fetch = sum(c.bytes for c in copies.values()) / (rate or 1)
     if not copies or not time or fetch <= _worth(launch, info) * time:
         return None
     found = [

@@ -9,8 +9,8 @@ from ...dtypes import INT32
 from ...expr import Expr, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule, Step
-from ...program import For, If, Stmt
-from .barriers import UniformFor
+from ...program import For, Stmt
+from .barriers import UniformFor, UniformIf
 from .context import Context
 from .signals import SIGNAL, Signals
 
@@ -21,8 +21,8 @@ Run = Callable[[str, Expr, Expr], Iterable[Stmt]]
 class KernelSteps:
     """``base``: how many iterations ran before this run of the loop. ``run``: the statements of an op, given the number of
     the iteration in this run and in all, and how it tells that it is done. ``wait_group``: wait until of the groups that
-    the op belongs to so many are pending. ``settled``: what stands between the loop and the last, partial steps: after it no
-    group of this stream is at work.
+    the op belongs to so many are pending. ``left_out``: what an op does at a step without an iteration. ``settled``: what
+    stands between the loop and the last, partial steps: after it no group of this stream is at work.
     """
 
     context: Context
@@ -34,6 +34,7 @@ class KernelSteps:
     base: Expr
     run: Run
     wait_group: Callable[[str, int], Stmt]
+    left_out: Callable[[str], tuple[Stmt, ...]]
     settled: tuple[Stmt, ...] = ()
 
     def statements(self) -> Iterator[Stmt]:
@@ -65,7 +66,7 @@ class KernelSteps:
             yield from self.one(step, k)
             return
         body = tuple(self.one(step, binary("-", k, step.stage)))
-        yield If(binary(">=", k, step.stage), body, span=self.loop.span)
+        yield UniformIf(binary(">=", k, step.stage), body, self.left_out(step.op), span=self.loop.span)
 
     def drained(self, step: Step, late: int) -> Iterator[Stmt]:
         """The step of an iteration that began before the loop ended. All groups are settled by then."""
@@ -73,7 +74,7 @@ class KernelSteps:
         iteration = binary("+", extent, late - step.stage)
         body = tuple(self.one(step, iteration, groups=False))
         if not isinstance(extent, int):
-            yield If(binary(">=", iteration, 0), body, span=self.loop.span)
+            yield UniformIf(binary(">=", iteration, 0), body, span=self.loop.span)
         elif extent >= step.stage - late:
             yield from body
 

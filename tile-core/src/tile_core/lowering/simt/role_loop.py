@@ -10,7 +10,7 @@ from ...dtypes import INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, substitute
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule
-from ...program import Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
+from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
 from ...program.visit import mapped
 from .engine_gemm import hold, product
 from .kernel_steps import KernelSteps
@@ -39,8 +39,13 @@ class RoleLoop:
 
     def __post_init__(self) -> None:
         self.context, self.engines = self.roles.context, self.roles.engines
-        names = self.context.plan.graph.names
-        self.ops = {names[id(s)]: s for s in self.loop.body if id(s) in names and not isinstance(s, Bind)}
+        graph = self.context.plan.graph
+        self.ops = {
+            graph.names.get(id(s)) or graph.region_of(s): s
+            for s in self.loop.body
+            if not isinstance(s, Bind | Alloc)
+        }
+        self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
             if isinstance(s, Bind):
@@ -62,6 +67,7 @@ class RoleLoop:
             base,
             self.start_copy if self.stream == COPY else self.own_op,
             lambda _op, pending: self.engines.settle("tensor", pending),
+            self.left_out,
             tuple(self.settled()) if self.stream == MAIN else (),
         ).statements()
         if self.counter is not None:
@@ -109,16 +115,18 @@ class RoleLoop:
     def own_op(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
         s = self.ops.get(op)
         if s is not None and not is_end(op):
-            self.context.slots = {
-                b: self.roles.ring(b, instance)[1] for b in self.schedule.depth if b in self.roles.rings
-            }
+            self.context.slots = {b: self.roles.ring(b, instance)[1] for b in self.own_rings}
             values = self.values(iteration)
             if isinstance(s, Gemm) and self.roles.on_engine(op):
                 yield from self.multiply(op, s, iteration)
             else:
-                yield from self.roles.lower((self.renamed(op, s, values) if values else s,))
+                yield from self.roles.lower((self.renamed(s, values) if values else s,))
             self.context.slots = {}
         yield from self.tell(op, instance)
+
+    def left_out(self, op: str) -> tuple[Stmt, ...]:
+        """A product without an iteration still counts as a group, so that the counts of waits hold."""
+        return (self.engines.commit("tensor"),) if self.roles.on_engine(op) else ()
 
     def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
         fresh = s.c.buffer.storage in self.roles.absorbed.get(id(self.loop), ())
@@ -135,15 +143,18 @@ class RoleLoop:
         if written_here:  # the threads may write these tiles again at once
             yield self.engines.settle("tensor", 0)
 
-    def renamed(self, op: str, s: Stmt, values: dict[Var, Expr]) -> Stmt:
-        """``s`` with variables replaced; it keeps the name of its node."""
+    def renamed(self, s: Stmt, values: dict[Var, Expr]) -> Stmt:
+        """``s`` with variables replaced; it and what is in it keep the names of their nodes."""
+        names = self.context.plan.graph.names
 
         def body(b: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return tuple(mapped(t, lambda x: substitute(x, values), body) for t in b)
+            new = tuple(mapped(t, lambda x: substitute(x, values), body) for t in b)
+            self.context.aliases.update(
+                {id(n): (n, names[id(t)]) for n, t in zip(new, b, strict=True) if id(t) in names}
+            )
+            return new
 
-        (new,) = body((s,))
-        self.context.aliases[id(new)] = (new, op)
-        return new
+        return body((s,))[0]
 
     def tell(self, op: str, instance: Expr) -> Iterator[Stmt]:
         """Arrive at the tokens that wait for this op."""

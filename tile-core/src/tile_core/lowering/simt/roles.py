@@ -20,7 +20,7 @@ from .barriers import Pending, synchronised
 from .box_store import BoxStore
 from .boxes import BoxMap
 from .context import Context
-from .engine_gemm import on_engine, zero
+from .engine_gemm import zero
 from .persistent import Walk, walk
 from .places import tile
 from .role_loop import COPY, MAIN, RoleLoop, is_end
@@ -86,10 +86,10 @@ class Roles:
         self.schedules: dict[str, Schedule] = {name: plan.schedules[name] for name in self.loops}
         self.signals = Signals(self.context, engines, self.schedules, self.arrivals)
         self.rings = {
-            b: depth
+            t.buffer: s.depth[t.name]
             for s in self.schedules.values()
-            for b, depth in s.depth.items()
-            if b.space is Space.SHARED
+            for t in s.body.storage
+            if t.filled and t.buffer is not None
         }
         self.absorbed = {id(s): frozenset(_fresh(self.launch.body, s)) for s in self.loops.values()}
         self.sizes: dict[Buffer, int] = {}
@@ -203,8 +203,8 @@ class Roles:
         )
 
     def on_engine(self, op: str) -> bool:
-        s = self.context.plan.graph.by_name[op].stmt
-        return isinstance(s, Gemm) and on_engine(self.context.plan, op, s)
+        """Whether a gemm is the matrix engine's."""
+        return op in self.context.plan.engines and op not in self.context.plan.bulk
 
     # Loops.
 
@@ -285,13 +285,16 @@ def _is_zero(s: Fill) -> bool:
 
 def _steps_only(context: Context, loop: For) -> bool:
     """Whether each statement of the body is one op of the schedule, or a scalar made of numbers that both roles know."""
-    names, schedule = context.plan.graph.names, context.plan.schedules[context.plan.graph.region_of(loop)]
-    ops = {step.op for steps in schedule.streams.values() for step in steps}
+    graph = context.plan.graph
+    schedule = context.plan.schedules[graph.region_of(loop)]
     for s in loop.body:
-        scalar = isinstance(s, Bind) and not any(True for x in expressions(s) for _ in loads(x))
-        if not (scalar or isinstance(s, Alloc) or names.get(id(s)) in ops):
+        scalar = isinstance(s, Bind) and graph.names[id(s)] in schedule.everywhere
+        op = graph.names.get(id(s)) or graph.region_of(s)
+        if not (scalar or isinstance(s, Alloc) or op in schedule.ops):
             return False
-    return True
+    return len({graph.names[id(s)] for s in loop.body if id(s) in graph.names}) == sum(
+        id(s) in graph.names for s in loop.body
+    )
 
 
 def _sliceable(launch: Launch, loops: dict[str, For]) -> bool:
