@@ -66,7 +66,7 @@ class RoleLoop:
             self.stream,
             base,
             self.start_copy if self.stream == COPY else self.own_op,
-            lambda _op, pending: self.engines.settle("tensor", pending),
+            self.wait_group,
             self.left_out,
             tuple(self.settled()) if self.stream == MAIN else (),
         ).statements()
@@ -123,6 +123,16 @@ class RoleLoop:
                 yield from self.roles.lower((self.renamed(s, values) if values else s,))
             self.context.slots = {}
         yield from self.tell(op, instance)
+
+    def wait_group(self, op: str, watched: str, pending: int) -> Iterator[Stmt]:
+        """Wait for products. Accumulators that none of them writes any more may be used from here on."""
+        yield self.engines.settle("tensor", pending)
+        places, queue = self.schedule.places, self.schedule.body.queue(watched)
+        done = [u for u in queue if pending == 0 or places.group_gap(queue, u, op, pending) <= places.gap(u, op)]
+        written = {u: s.c.buffer.storage for u in queue if isinstance(s := self.ops[u], Gemm)}
+        for c in dict.fromkeys(written[u] for u in done):
+            if all(u in done for u, other in written.items() if other == c):
+                yield hold(self.context, self.engines, c)
 
     def left_out(self, op: str) -> tuple[Stmt, ...]:
         """A product without an iteration still counts as a group, so that the counts of waits hold."""
