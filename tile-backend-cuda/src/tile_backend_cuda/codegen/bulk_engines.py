@@ -22,7 +22,13 @@ PACK = {"float16": "f16x2_from_f32", "bfloat16": "bf16x2_from_f32"}
 
 
 class HopperEngines:
-    """TMA, wgmma and mbarriers of sm_90a. Each method gives the call of one named helper of the prelude."""
+    """TMA, wgmma and mbarriers of sm_90a. Each method gives the call of one named helper of the prelude.
+
+    ``stores_boxes``: whether tensors may be written by TMA.
+    """
+
+    def __init__(self, stores_boxes: bool = True) -> None:
+        self.stores_boxes = stores_boxes
 
     def prepare(self, tokens: Iterable[tuple[Place, int]]) -> Iterable[Stmt]:
         for token, arrivals in tokens:

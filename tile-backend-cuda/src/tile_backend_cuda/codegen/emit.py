@@ -13,7 +13,7 @@ from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.boxes import BoxMap
-from tile_core.lowering.simt.lower import lower, lower_for
+from tile_core.lowering.simt.lower import Lowered, lower_for
 from tile_core.program import Alloc, Launch, Param, TileProgram
 from tile_core.program.verify import used_dimensions
 from tile_core.program.visit import buffers
@@ -43,7 +43,7 @@ class CudaCodegen:
         """
         fast = lower_for(plan, instructions(self.info))
         text = _Text(self.info, plan.program)
-        plain: TileProgram | None = None
+        general: Lowered | None = None
         for n, launch in enumerate(fast.program.launches):
             conditions = fast.conditions[n]
             name = f"{plan.program.name}_{n}"
@@ -51,15 +51,12 @@ class CudaCodegen:
             if fast.sharing[n] > 1:
                 text.extra["cluster"][name] = (fast.sharing[n], 1, 1)
             if conditions:
-                plain = plain or lower(plan, instructions(self.info, bulk=False))
-                text.add(
-                    plain,
-                    plain.launches[n],
-                    f"{plan.program.name}_{n}_general",
-                    {},
-                    conditions,
-                    otherwise=True,
+                # tensors that no box fits: the threads copy
+                general = general or lower_for(
+                    overlapped(plan, boxes=False), instructions(self.info, boxes=False)
                 )
+                other = general.program.launches[n]
+                text.add(general.program, other, f"{name}_general", {}, conditions, otherwise=True)
         return text.source()
 
 

@@ -8,6 +8,6 @@ from tile_core.lowering.simt.instructions import Instructions
 from .bulk_engines import HopperEngines
 
 
-def instructions(info: TargetInfo, bulk: bool = True) -> Instructions:
-    """The groups of instructions that the architecture has; without ``bulk`` no copy engine and what depends on it."""
-    return Instructions(bulk=HopperEngines() if bulk and "wgmma" in info.features else None)
+def instructions(info: TargetInfo, boxes: bool = True) -> Instructions:
+    """The groups of instructions that the architecture has; without ``boxes`` no results leave through the copy engine."""
+    return Instructions(bulk=HopperEngines(boxes) if "wgmma" in info.features else None)

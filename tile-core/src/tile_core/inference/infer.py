@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..errors import Unsupported
@@ -11,19 +11,15 @@ from ..graph import Graph, build
 from ..hardware import TargetInfo
 from ..layout.layout import Layout
 from ..layout.partition import idle_threads
-from ..program import Gemm, Launch, TileProgram
+from ..program import Launch, TileProgram
 from ..recommendation.recommend import threads as recommended_threads
-from .alone import runs_alone
-from .bulk import BoxCopy, bulk_copies
 from .engine import solve
 from .model import Change, Cost, Elementwise, GemmChoice, Multiply, Solution
+from .overlap import overlapped
 from .placement import placements
 from .plan import Move, TilePlan
 from .problem import LaunchProblem, problems
 from .rules.parallel import leading
-from .schedule.engines import engine_of
-from .schedule.loops import schedules
-from .sharing import sharing
 
 
 def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
@@ -45,9 +41,7 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
     answer = _Answer()
     for launch in problems(graph, threads):
         answer.take(launch, solve(launch.problem, info), graph)
-    bulk = bulk_copies(graph, info, answer.layouts)
-    engines = _engines(graph, info, answer, bulk)
-    return replace(
+    plan = replace(
         plan,
         layouts=answer.layouts,
         loops=answer.loops,
@@ -58,29 +52,8 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
         operands=answer.operands,
         windows=answer.windows,
         costs=answer.costs,
-        bulk=bulk,
-        engines=engines,
-        schedules=schedules(graph, info, answer.atoms, answer.layouts, engines),
-        sharing={
-            n: found
-            for n, s in enumerate(program.launches)
-            if (found := sharing(s, graph, info, bulk, answer.atoms))
-        },
     )
-
-
-def _engines(graph: Graph, info: TargetInfo, answer: _Answer, bulk: Mapping[str, BoxCopy]) -> dict[str, str]:
-    """The asynchronous engine of each node; of an engine that signals by itself only what it can do without help."""
-    rules = info.bulk
-    if rules is None:
-        return engine_of(graph, info, answer.atoms, answer.operands)
-    found = engine_of(graph, info, answer.atoms, answer.operands, bulk)
-    return {
-        name: engine
-        for name, engine in found.items()
-        if not isinstance(s := graph.by_name[name].stmt, Gemm)
-        or runs_alone(s, answer.atoms.get(name), answer.layouts, rules)
-    }
+    return overlapped(plan)
 
 
 def _with_threads(program: TileProgram, threads: int) -> TileProgram:

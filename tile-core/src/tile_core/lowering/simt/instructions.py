@@ -27,6 +27,11 @@ class BulkEngines(Protocol):
     Engines are named as in ``TargetInfo.engines``: ``copy``, ``store``, ``tensor``.
     """
 
+    @property
+    def stores_boxes(self) -> bool:
+        """Whether results may leave through the copy engine."""
+        ...
+
     # Tokens.
 
     def prepare(self, tokens: Iterable[tuple[Place, int]]) -> Iterable[Stmt]:

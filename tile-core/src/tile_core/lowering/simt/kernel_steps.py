@@ -20,9 +20,10 @@ Run = Callable[[str, Expr, Expr], Iterable[Stmt]]
 @dataclass(frozen=True)
 class KernelSteps:
     """``base``: how many iterations ran before this run of the loop. ``run``: the statements of an op, given the number of
-    the iteration in this run and in all, and how it tells that it is done. ``wait_group``: before the first op wait until of
-    the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an iteration. ``settled``: what
-    stands between the loop and the last, partial steps: after it no group of this stream is at work.
+    the iteration in this run and in all, and how it tells that it is done. ``wait_group``: before the first op wait until
+    of the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an
+    iteration. ``settled``: what stands between the loop and the last, partial steps: after it no group of this stream is at
+    work.
     """
 
     context: Context

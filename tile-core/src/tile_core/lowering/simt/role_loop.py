@@ -128,7 +128,9 @@ class RoleLoop:
         """Wait for products. Accumulators that none of them writes any more may be used from here on."""
         yield self.engines.settle("tensor", pending)
         places, queue = self.schedule.places, self.schedule.body.queue(watched)
-        done = [u for u in queue if pending == 0 or places.group_gap(queue, u, op, pending) <= places.gap(u, op)]
+        done = [
+            u for u in queue if pending == 0 or places.group_gap(queue, u, op, pending) <= places.gap(u, op)
+        ]
         written = {u: s.c.buffer.storage for u in queue if isinstance(s := self.ops[u], Gemm)}
         for c in dict.fromkeys(written[u] for u in done):
             if all(u in done for u, other in written.items() if other == c):
@@ -182,10 +184,20 @@ class RoleLoop:
             else:
                 yield If(binary("==", inside, 0), (self.engines.arrive(place),))
 
+    def ends_settled(self) -> bool:
+        """Whether each kernel step ends with a wait for all products."""
+        steps = self.schedule.streams[MAIN]
+        last = max((n for n, s in enumerate(steps) if self.roles.on_engine(s.op)), default=-1)
+        return any(
+            self.schedule.tokens[w.token].kind == "group" and w.distance == 0 and not s.stage
+            for s in steps[last + 1 :]
+            for w in s.waits
+        )
+
     def settled(self) -> Iterator[Stmt]:
         """No product of this loop is at work any more, and the accumulators may be used."""
         used = [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
-        if used:
+        if used and not self.ends_settled():
             yield self.engines.settle("tensor", 0)
         for c in dict.fromkeys(s.c.buffer.storage for s in used):
             yield hold(self.context, self.engines, c)

@@ -84,6 +84,7 @@ class Roles:
         self.context.ranges[self.group] = Interval(0, self.groups - 1)
         self.names = {id(s): name for name, s in self.loops.items()}
         self.schedules: dict[str, Schedule] = {name: plan.schedules[name] for name in self.loops}
+        self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
         self.signals = Signals(self.context, engines, self.schedules, self.arrivals)
         self.rings = {
             t.buffer: s.depth[t.name]
@@ -113,6 +114,8 @@ class Roles:
 
     def run(self) -> Launch:
         """The whole launch: tokens are set up, then each role goes its way."""
+        if not self.copies_ahead:
+            return self.alone()
         mine, ahead = self.own_role(), self.copy_role()
         thread = self.context.thread
         body = (
@@ -134,8 +137,25 @@ class Roles:
             swizzle=None,
         )
 
+    def alone(self) -> Launch:
+        """The launch where no copy runs ahead: the user's threads do it all, and only products are asynchronous."""
+        thread, group = self.context.thread, self.rules.group
+        body = (self.engines.uniform(binary("//", thread, group), self.group), *self.own_role())
+        return replace(
+            self.launch,
+            vars=self.walk.vars,
+            grid=self.walk.grid,
+            threads=(self.context.threads,),
+            thread_vars=(thread,),
+            body=body,
+            layouts=(),
+            swizzle=None,
+        )
+
     def quota(self, more: bool) -> tuple[Stmt, ...]:
         """Registers move from the threads that copy to those that compute, if these could use them."""
+        if not self.copies_ahead:
+            return ()
         each = REGISTER_FILE // (self.context.threads + self.rules.group) // REGISTER_STEP * REGISTER_STEP
         if each >= MOST_REGISTERS or self.groups not in FEW_REGISTERS:
             return ()
@@ -168,7 +188,8 @@ class Roles:
         """The part of ``s`` that starts copies: loops and branches around them, and scalars that these need."""
         match s:
             case For() if id(s) in self.names:
-                yield from self.steps(s, COPY)
+                if COPY in self.schedules[self.names[id(s)]].streams:
+                    yield from self.steps(s, COPY)
             case For() if self.contains(s):
                 yield replace(s, body=tuple(t for u in s.body for t in self.copying(u)), kind="serial")
             case If() if self.contains(s):
