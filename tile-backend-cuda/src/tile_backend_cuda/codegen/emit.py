@@ -10,6 +10,7 @@ from tile_core.backend import Source
 from tile_core.errors import Unsupported
 from tile_core.expr import Buffer, Expr, Space, Var, text
 from tile_core.hardware import TargetInfo
+from tile_core.inference.overlap import overlapped
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.boxes import BoxMap
