@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gemm_data import exact, library, operands
 from gemm_rows import Row, rows
 from timing import Protocol, burst, geometric_mean, medians
 
@@ -25,82 +26,37 @@ L2 = 60e6
 TOLERANCE = {"bfloat16": 4e-3, "float16": 1e-3, "float32": 2e-3, "int32": 0.0}
 
 
-def inputs(torch: Any, row: Row, sets: int) -> list[tuple[Any, Any, Any]]:
-    """Independent normal numbers; as many sets as it takes to leave the L2 cache."""
-    out: list[tuple[Any, Any, Any]] = []
-    for n in range(sets):
-        generator = torch.Generator("cuda").manual_seed(n)
-        a, b = (_matrix(torch, row.dtype, shape, generator) for shape in ((row.M, row.K), (row.N, row.K)))
-        out.append((a, b, torch.empty(row.M, row.N, device="cuda", dtype=getattr(torch, row.out_dtype))))
-    return out
-
-
-def _matrix(torch: Any, dtype: str, shape: tuple[int, int], generator: Any) -> Any:
-    if dtype == "int8":
-        return torch.randint(-128, 128, shape, device="cuda", dtype=torch.int8, generator=generator)
-    return torch.randn(shape, device="cuda", generator=generator).to(getattr(torch, dtype))
-
-
-def library(torch: Any, row: Row) -> dict[str, Callable[[Any], None]]:
-    """The vendor's library, in every form that does this product."""
-    one = torch.ones((), device="cuda")
-    if row.dtype == "float8_e4m3fn":
-        ones = torch.ones(row.M, 1, device="cuda"), torch.ones(1, row.N, device="cuda")
-
-        def scaled(fast: bool, scales: tuple[Any, Any]) -> Callable[[Any], None]:
-            return lambda d: torch._scaled_mm(
-                d[0], d[1].t(), *scales, out_dtype=torch.bfloat16, use_fast_accum=fast, out=d[2]
-            )
-
-        return {
-            "cublas": scaled(True, (one, one)),
-            "cublas slow": scaled(False, (one, one)),
-            "cublas rows": scaled(True, ones),
-        }
-    if row.dtype == "int8":
-        return {"cublas": lambda d: torch._int_mm(d[0], d[1].t(), out=d[2])}
-    return {"cublas": lambda d: torch.matmul(d[0], d[1].t(), out=d[2])}
-
-
 def peers(row: Row, cores: int) -> dict[str, Callable[[Any], None]]:
+    if row.dtype == "float32" or row.form != "nt":
+        return {}
     try:
-        from triton_gemm import CONFIGS, contestant
+        from triton_gemm import configurations, contestant
     except ImportError as error:
         print("no Triton:", error)
         return {}
-    return (
-        {f"triton {'x'.join(map(str, c))}": contestant(c, cores) for c in CONFIGS}
-        if row.dtype != "float32"
-        else {}
-    )
-
-
-def reference(torch: Any, row: Row, a: Any, b: Any) -> Any:
-    if row.dtype == "int8":
-        return torch._int_mm(a, b.t())
-    return a.float() @ b.float().t()
+    return {f"triton {'x'.join(map(str, c))}": contestant(c, cores) for c in configurations(row.M)}
 
 
 def error_of(torch: Any, row: Row, run: Callable[[Any], None], data: Any) -> float:
     """Relative error (Frobenius) of a contestant over the whole result."""
-    a, b, c = data
+    c = data[2]
     c.fill_(0 if row.out_dtype == "int32" else float("nan"))
     run(data)
     torch.cuda.synchronize()
-    want, got = reference(torch, row, a, b).float(), c.float()
+    torch.backends.cuda.matmul.allow_tf32 = False  # of the exact result; the contestants may round
+    want, got = exact(torch, row, data).float(), c.float()
+    torch.backends.cuda.matmul.allow_tf32 = True
     return float((got - want).norm() / want.norm())
 
 
 def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -> dict[str, Any]:
     sets = max(2, min(4, math.ceil(3e8 / row.bytes))) if row.bytes < 3e8 else 1
-    data = inputs(torch, row, sets)
+    data = [operands(torch, row, seed) for seed in range(sets)]
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     ours: dict[str, Callable[[Any], None]] = {}
-    for name in row.variants:
-        path = folder / "bundles" / f"{row.name}.{name}"
-        if path.exists():
-            kernel = tile.load(path)
-            ours[f"tile {name}"] = lambda d, k=kernel: k(*d)
+    for path in sorted((folder / "bundles").glob(f"{row.name}.*")):
+        kernel = tile.load(path)
+        ours[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d)
     contestants = {**library(torch, row), **peers(row, cores), **ours}
     errors: dict[str, float] = {}
     for name, run in list(contestants.items()):
@@ -116,7 +72,7 @@ def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -
 
 def shown(row: Row, result: dict[str, Any]) -> str:
     found = medians(result["microseconds"])
-    base = min(v for k, v in found.items() if k.startswith("cublas"))
+    base = min(v for k, v in found.items() if not k.startswith(("tile", "triton")))
     lines = [row.name]
     for name, t in sorted(found.items(), key=lambda p: p[1]):
         spread = max(result["microseconds"][name]) / t - 1
@@ -134,7 +90,7 @@ def summary(results: list[tuple[Row, dict[str, Any]]]) -> None:
             if row.table != table:
                 continue
             found = medians(result["microseconds"])
-            base = min(v for k, v in found.items() if k.startswith("cublas"))
+            base = min(v for k, v in found.items() if not k.startswith(("tile", "triton")))
             for name, t in found.items():
                 ratios.setdefault(name, []).append(base / t)
         for name, values in ratios.items():
@@ -158,7 +114,6 @@ def main() -> None:
 
     import tile_core as tile
 
-    torch.backends.cuda.matmul.allow_tf32 = False
     protocol = Protocol(rounds=given.rounds)
     results: list[tuple[Row, dict[str, Any]]] = []
     for row in rows():

@@ -14,8 +14,11 @@ from pathlib import Path
 
 from gemm_rows import rows
 from kernels.gemm import gemm
+from kernels.gemm_forms import batched, grouped, stored
+from kernels.small_m import small_m
 
 ROOT = Path(__file__).parents[1]
+KERNELS = {"gemm": gemm, "stored": stored, "batched": batched, "grouped": grouped, "small_m": small_m}
 WHEELS = ("./tile-core", "./tile-backend-cuda", "pluggy")
 
 
@@ -26,17 +29,10 @@ def wheels(folder: Path) -> None:
 
 def bundles(folder: Path, only: str) -> None:
     for row in rows():
-        for variant, keywords in row.variants.items():
+        for variant in row.variants:
             if only in row.name:
-                kernel = gemm.compile(
-                    row.M,
-                    row.N,
-                    row.K,
-                    dtype=row.dtype,
-                    out_dtype=row.out_dtype,
-                    target="cuda:sm_90a",
-                    **keywords,
-                )
+                make = KERNELS[row.made_by(variant)]
+                kernel = make.compile(*row.arguments(), target="cuda:sm_90a", **row.keywords(variant))
                 kernel.export(folder / "bundles" / f"{row.name}.{variant}")
 
 

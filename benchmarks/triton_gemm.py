@@ -8,8 +8,16 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-CONFIGS = ((128, 256, 64, 4, 8), (128, 128, 64, 4, 8), (128, 256, 64, 3, 8))  # BM, BN, BK, stages, warps
+# BM, BN, BK, stages, warps
+LARGE = ((128, 256, 64, 4, 8), (128, 128, 64, 4, 8), (128, 256, 64, 3, 8))
+FEW_ROWS = ((16, 64, 128, 5, 4), (16, 64, 256, 4, 4), (16, 128, 128, 4, 4), (16, 32, 256, 5, 4))
+SOME_ROWS = ((128, 64, 64, 6, 4), (128, 64, 128, 4, 4), (128, 128, 64, 5, 8), (64, 128, 128, 4, 4))
 GROUP = 8
+
+
+def configurations(m: int) -> tuple[tuple[int, ...], ...]:
+    """The ones that are tried for a product with ``m`` rows."""
+    return FEW_ROWS if m <= 16 else SOME_ROWS if m <= 128 else LARGE
 
 
 @triton.jit

@@ -121,11 +121,11 @@ def walk(context: Context, launch: Launch, sharing: Sharing | None = None) -> Wa
             True,
         )
     context.ranges[block] = Interval(0, cores * many - 1)
-    return Walk(context, launch, (block,), (blocks,), repeats, total, _panel(context, launch), sharing)
+    return Walk(context, launch, (block,), (blocks,), repeats, total, _panel(context, launch, sharing), sharing)
 
 
-def _panel(context: Context, launch: Launch) -> int:
-    """Rows of tiles in a panel, so that the tiles which run at one time read as little as possible: nearly a square of bytes."""
+def _panel(context: Context, launch: Launch, sharing: Sharing | None) -> int:
+    """Rows of tiles (or of those that share copies, if that is along rows) in a panel, so that the tiles which run at one time read as little as possible: nearly a square of bytes."""
     if len(launch.grid) < 2:
         return 1
     if launch.swizzle is not None:
@@ -136,6 +136,8 @@ def _panel(context: Context, launch: Launch) -> int:
         return 1
     wanted = sqrt(context.plan.info.cores * across / down)
     rows = launch.grid[1]
+    if sharing is not None and sharing.var == launch.vars[1]:
+        wanted, rows = wanted / sharing.blocks, _fewer(rows, sharing.blocks)
     best = 1 << max(0, round(wanted).bit_length() - 1)
     return max(1, min(best, rows)) if isinstance(rows, int) else best
 
