@@ -8,7 +8,7 @@ from dataclasses import replace
 from .bounds import needed_depth
 from .dependences import unique
 from .model import GROUP, RELAY, Body, Dep, Op
-from .modulo import Timing, overlap
+from .timing import Timing, overlap
 
 
 def relayed(body: Body, deps: Sequence[Dep]) -> tuple[Body, tuple[Dep, ...]]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from .bounds import resource_bound
 from .cooperative import Meetings, meetings
 from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, work
-from .modulo import Timing
 from .order import Label, Order
 from .program import Places, Schedule, Step, Token, Wait
 from .relays import done
 from .slots import sized
+from .timing import Timing
 
 MEETING = 4  # clocks of a barrier whose warps all arrive together
 
