@@ -74,7 +74,16 @@ def matrix(
     size = (n * k * 2 * m // 64) + (m * k * 2 * -(-n // 256) if a_shared else 0)
     busy = mma(m, n, k)
     return Op(
-        name, stream, "tensor", busy, busy + 30, 20, reads(*used), writes, updates, (("shared", size // SMEM),)
+        name,
+        stream,
+        "tensor",
+        busy,
+        busy + 30,
+        20,
+        reads(*used),
+        writes,
+        updates,
+        (("shared", size // SMEM),),
     )
 
 
@@ -139,12 +148,9 @@ def _softmax(w: int, n: int, d: int, p: str, slow: float) -> tuple[list[Op], lis
     tiles: list[Storage] = []
     if in_shared:
         size = 64 * n * 2
-        ops.append(
-            Op(
-                f"storeP{w}", c, latency=size // SMEM + 60, reads=reads(P + "f"), writes=(P,),
-                fluid=(("shared", size // SMEM),),
-            )  # fmt: skip
-        )
+        store = size // SMEM
+        fluid = (("shared", store),)
+        ops.append(Op(f"storeP{w}", c, "", 0, store + 60, 0, reads(P + "f"), (P,), (), fluid))
         tiles.append(ring(P + "f", "register", size, 1, c))
     ops.append(matrix(f"pv{w}", c, 64, d, n, (P, "V"), (), (O,), a_shared=in_shared))
     tiles += [
@@ -218,9 +224,7 @@ def gemm_ampere() -> Body:
         ops.append(Op(f"load{j}", "B", "load", 128, 158, 16, reads("T"), (f"f{j}",), (), (("shared", 128),)))
         tiles.append(ring(f"f{j}", "register", 128 * 64 * 2, 2, "B"))
     busy = mma(128, 128, 16, 2048)
-    ops += [
-        Op(f"mma{j}", "B", "tensor", busy, busy + 30, 128, reads(f"f{j}"), (), ("acc",)) for j in (0, 1)
-    ]
+    ops += [Op(f"mma{j}", "B", "tensor", busy, busy + 30, 128, reads(f"f{j}"), (), ("acc",)) for j in (0, 1)]
     tiles.append(kept("acc", "register", 128 * 128 * 4, "B"))
     streams = (Stream("B", 128, 230, cooperative=True),)
     return Body("gemm of groups", AMPERE, streams, tuple(tiles), tuple(ops), {"shared": 163 * KIB}, 30)

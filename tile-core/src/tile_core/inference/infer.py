@@ -19,6 +19,9 @@ from .placement import placements
 from .plan import Move, TilePlan
 from .problem import LaunchProblem, problems
 from .rules.parallel import leading
+from .schedule.engines import COPY, engine_of
+from .schedule.loops import schedules
+from .schedule.program import Schedule
 
 
 def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
@@ -28,7 +31,8 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
 
     Raises:
         Unsupported: a block has more threads than the target allows.
-        KernelError: a pinned layout cannot hold its buffer, or a gemm's tiles are not of known two-dimensional shape.
+        KernelError: a pinned layout cannot hold its buffer, a gemm's tiles are not of known two-dimensional shape, or a
+            pipelined loop wants more stages than shared memory holds.
     """
     threads = recommended_threads(program, info)
     program = _with_threads(program, threads)
@@ -51,7 +55,17 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
         operands=answer.operands,
         windows=answer.windows,
         costs=answer.costs,
+        schedules=_schedules(graph, info, answer),
     )
+
+
+def _schedules(graph: Graph, info: TargetInfo, answer: _Answer) -> dict[str, Schedule]:
+    """Schedules of the loops, if some copies run on an engine of their own."""
+    staged = (*answer.operands, *(m.node for m in answer.moves))
+    engines = engine_of(graph, info, answer.atoms, staged)
+    if COPY not in engines.values():
+        return {}
+    return schedules(graph, info, answer.atoms, answer.layouts, engines)
 
 
 def _with_threads(program: TileProgram, threads: int) -> TileProgram:

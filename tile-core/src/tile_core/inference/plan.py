@@ -13,6 +13,7 @@ from ..layout.layout import Layout
 from ..program import TileProgram
 from ..span import Span
 from .model import Cost, GemmChoice, how
+from .schedule.program import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class TilePlan:
     ``windows``: loop of a node -> (start, count) where the loop was widened to a whole fragment and runs only there.
     ``atoms``: the matrix instruction of each gemm and how warps split it. ``moves``: values that change hands between
     threads, each with its price and reason. ``costs``: estimate of each launch. ``notes``: what inference did for the user,
-    one sentence each.
+    one sentence each. ``schedules``: streams, stages and tokens of loops with asynchronous copies, by name of the region.
     On a target that is not SIMT a tile is held by one thread of control, so only ``placements`` and ``notes`` are filled.
     """
 
@@ -75,6 +76,7 @@ class TilePlan:
         default_factory=dict[str, Mapping[int, "tuple[int, int]"]]
     )
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
+    schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
 
     @property
     def target(self) -> Target:

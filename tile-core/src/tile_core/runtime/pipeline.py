@@ -15,6 +15,7 @@ from ..inference.complete import complete
 from ..inference.explain import explain
 from ..inference.infer import infer
 from ..inference.plan import TilePlan
+from ..inference.schedule.chart import text as schedule_text
 from ..program import TileProgram
 from ..program.text import text as program_text
 from .dump import Dump
@@ -80,6 +81,7 @@ def compile_program(
     plan = timed("plan", lambda: make_plan(program, info))
     dump.write("graph", plan.graph, graph_text)
     dump.write("plan", plan, explain)
+    dump.write("schedule", plan.schedules, lambda s: schedule_text(s, f"{program.name} for {plan.target}"))
     plan = timed("legalize", lambda: legalized(plan, backend))
     codegen = backend.codegen(info)
     if isinstance(codegen, ShowsIr):

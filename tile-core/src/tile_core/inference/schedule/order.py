@@ -94,8 +94,6 @@ class Order:
     def way(self, d: Dep, depth: Mapping[str, int], without: Label | None = None) -> list[Label] | None:
         """The waits on chains that keep a dependence, between any two warps; None if there is none."""
         distance, found = d.at(depth), list[Label]()
-        if d.queued and self.places.gap(d.u, d.v) <= distance:
-            return found
         for first, then in self.demands(d):
             if first[1] == then[1] and self._in_turn(d, distance):
                 continue
@@ -106,9 +104,10 @@ class Order:
         return found
 
     def _in_turn(self, d: Dep, distance: int) -> bool:
-        """Whether one stream runs u and then v, and is done with u before."""
+        """Whether a warp runs u before v and is done with u by then, or its queue keeps them apart."""
         u, v = self.body.op[d.u], self.body.op[d.v]
-        return u.stream == v.stream and not u.asynchronous and self.places.gap(d.u, d.v) <= distance
+        kept = d.queued or (u.stream == v.stream and not u.asynchronous)
+        return kept and self.places.gap(d.u, d.v) <= distance
 
     def before(self, first: Event, then: Event, distance: int) -> bool:
         """Whether ``first`` of iteration i - distance surely comes before ``then`` of i."""
