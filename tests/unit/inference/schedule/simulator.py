@@ -27,12 +27,20 @@ class Violation(Exception):
 
 
 class Machine:
-    """``sleep``: how likely an agent is to stand still before a step, long enough for all others to run into their waits."""
+    """``sleep``: how likely an agent (of stream ``sleeper``, or any) is to stand still before a step, long enough for all others
+    to run into their waits.
+    """
 
     def __init__(
-        self, schedule: Schedule, trips: int, costs: Costs | None = None, seed: int = 0, sleep: float = 0
+        self,
+        schedule: Schedule,
+        trips: int,
+        costs: Costs | None = None,
+        seed: int = 0,
+        sleep: float = 0,
+        sleeper: str = "",
     ) -> None:
-        self.sleep = sleep
+        self.sleep, self.sleeper = sleep, sleeper
         self.p, self.n, self.rng, self.body = schedule, trips, random.Random(seed), schedule.body
         self.adversarial = costs is not None
         self.costs = costs or self._nominal
@@ -106,7 +114,7 @@ class Machine:
                 self.history.setdefault((*agent, o.unit), []).append(None)  # an empty group
             self.at[agent] = following
             return True
-        if self.sleep and self.rested.get(agent) != (k, i):
+        if self.sleep and self.sleeper in ("", agent[0]) and self.rested.get(agent) != (k, i):
             self.rested[agent] = (k, i)
             if self.rng.random() < self.sleep:
                 self.held[agent] = True
@@ -272,8 +280,8 @@ def steady_rate(schedule: Schedule, trips: int = 40) -> float:
     return (m.finish[trips - 8] - m.finish[12]) / (trips - 20)
 
 
-def adversaries(schedule: Schedule) -> Iterator[tuple[str, Costs | None, float]]:
-    """(name, costs, sleep): each op in turn very slow, each stream, one warp; heavy tails; agents that fall asleep."""
+def adversaries(schedule: Schedule) -> Iterator[tuple[str, Costs | None, float, str]]:
+    """(name, costs, sleep, sleeper): each op in turn very slow, each stream, one warp; heavy tails; agents that fall asleep."""
 
     def slow(match: Callable[[Op, Part], bool], factor: int) -> Costs:
         def costs(o: Op, agent: Part, rng: random.Random) -> tuple[int, int, int, int]:
@@ -289,17 +297,21 @@ def adversaries(schedule: Schedule) -> Iterator[tuple[str, Costs | None, float]]
         issue = max(1, int(o.issue * rng.choice((0.1, 1, 200))))
         return max(1, int(o.busy * f)), max(1, int(o.span * f)), issue, rng.choice((0, 1, 300))
 
-    yield "nominal", None, 0
+    yield "nominal", None, 0, ""
     for o in schedule.body.ops:
-        yield f"slow {o.name}", slow(lambda x, a, n=o.name: x.name == n, 20), 0
+        yield f"slow {o.name}", slow(lambda x, a, n=o.name: x.name == n, 20), 0, ""
     for s in schedule.streams:
-        yield f"slow stream {s}", slow(lambda x, a, s=s: x.stream == s, 5), 0
+        yield f"slow stream {s}", slow(lambda x, a, s=s: x.stream == s, 5), 0, ""
         if schedule.body.stream[s].cooperative:
-            yield f"slow warp of {s}", slow(lambda x, a, s=s: a == (s, 1), 5), 0
+            yield f"slow warp of {s}", slow(lambda x, a, s=s: a == (s, 1), 5), 0, ""
     for r in range(10):
-        yield f"tail {r}", tail, 0
-    for r in range(10):
-        yield f"sleep {r}", slow(lambda x, a: False, 1), 0.05 * (1 + r % 4)
+        yield f"tail {r}", tail, 0, ""
+    fast = slow(lambda x, a: False, 1)
+    for r in range(6):
+        yield f"sleep {r}", fast, 0.05 * (1 + r % 3), ""
+    for s in schedule.streams:
+        for r in range(3):
+            yield f"{s} sleeps {r}", fast, 0.1 * (1 + r), s
 
 
 TRIPS = (1, 2, 3, 5, 17)
@@ -307,11 +319,11 @@ TRIPS = (1, 2, 3, 5, 17)
 
 def attack(schedule: Schedule, trips: tuple[int, ...] = TRIPS, seeds: int = 1) -> str | None:
     """None, or the first violation found."""
-    for r, (name, costs, sleep) in enumerate(adversaries(schedule)):
+    for r, (name, costs, sleep, sleeper) in enumerate(adversaries(schedule)):
         for n in trips:
             for seed in range(seeds):
                 try:
-                    Machine(schedule, n, costs, 1000 * r + seed, sleep).run()
+                    Machine(schedule, n, costs, 1000 * r + seed, sleep, sleeper).run()
                 except Violation as v:
                     return f"{name}, {n} trips, seed {1000 * r + seed}: {v}"
     return None
