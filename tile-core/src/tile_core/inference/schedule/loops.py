@@ -13,7 +13,7 @@ from ...program import For, Launch
 from ..model import GemmChoice
 from .body import Facts, Reader
 from .check import checked
-from .model import Storage, memory
+from .model import Storage
 from .modulo import timing
 from .program import Schedule
 from .region import LoopRegion
@@ -156,6 +156,3 @@ def _around(graph: Graph, name: str) -> Iterator[str]:
     """Regions around one, innermost first."""
     while name := graph.loop(name).parent:
         yield name
-
-
-__all__ = ["memory", "pinned", "scheduled", "schedules"]
