@@ -75,6 +75,7 @@ def test_inspect_every_stage(stage: str, capsys: pytest.CaptureFixture[str]) -> 
         "program": "copy(A, A_shared)",
         "plan": "C_frag is cleared",
         "graph": "graph matmul",
+        "schedule": "no loop has ops that run by themselves",
         "source": "define",
         "ir": "prim_func",
     }

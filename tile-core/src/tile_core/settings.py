@@ -12,7 +12,7 @@ from typing import Any
 
 from .errors import TileError, did_you_mean
 
-STAGES = ("program", "graph", "plan", "ir", "source")
+STAGES = ("program", "graph", "plan", "schedule", "ir", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Settings:
 MEANING: dict[str, str] = {
     "target": "target used when a call names none, such as `cpu` or `cuda:sm_90a`",
     "cache_dir": "folder of compiled kernels",
-    "dump": "comma-separated stages to write to files: program, graph, plan, ir, source; kernels are then compiled anew",
+    "dump": "comma-separated stages to write to files: program, graph, plan, schedule, ir, source; kernels are then compiled anew",
     "interpret": "1: run every kernel in the interpreter",
     "disable_backends": "comma-separated backends to leave alone",
     "traceback": "full: show the frames inside tile in tracebacks",

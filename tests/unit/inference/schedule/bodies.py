@@ -148,16 +148,9 @@ def _softmax(w: int, n: int, d: int, p: str, slow: float) -> tuple[list[Op], lis
     tiles: list[Storage] = []
     if in_shared:
         size = 64 * n * 2
-        ops.append(
-            Op(
-                f"storeP{w}",
-                c,
-                latency=size // SMEM + 60,
-                reads=reads(P + "f"),
-                writes=(P,),
-                fluid=(("shared", size // SMEM),),
-            )  # fmt: skip
-        )
+        store = size // SMEM
+        fluid = (("shared", store),)
+        ops.append(Op(f"storeP{w}", c, "", 0, store + 60, 0, reads(P + "f"), (P,), (), fluid))
         tiles.append(ring(P + "f", "register", size, 1, c))
     ops.append(matrix(f"pv{w}", c, 64, d, n, (P, "V"), (), (O,), a_shared=in_shared))
     tiles += [

@@ -1,8 +1,9 @@
-"""Puts the loop bodies and the simulator on the path."""
+"""Puts the loop bodies, the simulator and the examples on the path."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[3] / "examples")]

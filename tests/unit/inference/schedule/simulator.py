@@ -19,12 +19,28 @@ Part = tuple[str, int]  # an op or a stream, and one of its warps
 Costs = Callable[[Op, Part, random.Random], tuple[int, int, int, int]]  # busy, span, issue, signal
 
 
+SLEEP = 100_000  # clocks
+
+
 class Violation(Exception):
     pass
 
 
 class Machine:
-    def __init__(self, schedule: Schedule, trips: int, costs: Costs | None = None, seed: int = 0) -> None:
+    """``sleep``: how likely an agent (of stream ``sleeper``, or any) is to stand still before a step, long enough for all others
+    to run into their waits.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        trips: int,
+        costs: Costs | None = None,
+        seed: int = 0,
+        sleep: float = 0,
+        sleeper: str = "",
+    ) -> None:
+        self.sleep, self.sleeper = sleep, sleeper
         self.p, self.n, self.rng, self.body = schedule, trips, random.Random(seed), schedule.body
         self.adversarial = costs is not None
         self.costs = costs or self._nominal
@@ -41,6 +57,7 @@ class Machine:
         self.done = {part: set() for parts in self.parts.values() for part in parts}
         self.started = dict.fromkeys(self.done, 0)
         self.met: dict = {}
+        self.rested: dict[Part, tuple[int, int]] = {}
         self.phase: dict = {}
         self.arrived: dict = {}
         self.memory: dict = {}
@@ -97,6 +114,12 @@ class Machine:
                 self.history.setdefault((*agent, o.unit), []).append(None)  # an empty group
             self.at[agent] = following
             return True
+        if self.sleep and self.sleeper in ("", agent[0]) and self.rested.get(agent) != (k, i):
+            self.rested[agent] = (k, i)
+            if self.rng.random() < self.sleep:
+                self.held[agent] = True
+                self._later(SLEEP, lambda: self.held.__setitem__(agent, False))
+                return False
         if not self._passes_all(step, it, o, agent):
             return False
         if o.unit and not o.asynchronous and self.unit_busy.get(self._where(agent, o.unit)):
@@ -194,56 +217,57 @@ class Machine:
 
     # memory
 
-    def _slot(self, storage: str, warp: int, i: int) -> list | None:
-        """[iteration, parts that have written it, first writer] of the slot that iteration i uses, of this warp if private."""
+    def _slot(self, storage: str, warp: int, i: int) -> dict[Part, list]:
+        """Who wrote the slot that iteration i uses (of this warp, if it is private): part -> [iteration, complete]."""
         private = warp if self.body.tile[storage].space == REGISTER else -1
-        return self.memory.get((storage, private, i % self.p.depth[storage]))
+        return self.memory.setdefault((storage, private, i % self.p.depth[storage]), {})
 
-    def _writers(self, storage: str, warp: int) -> set[Part]:
+    def _writers(self, storage: str, warp: int) -> list[Part]:
         own = self.body.tile[storage].space == REGISTER
-        return {
+        return [
             p
             for o in self.body.ops
             if storage in o.writes
             for p in self.parts[o.name]
             if not own or p[1] == warp or len(self.parts[o.name]) == 1
-        }
+        ]
 
     def _begin(self, o: Op, part: Part, i: int) -> None:
         for d in self.carried.get(o.name, ()):
             j = i - d.at(self.p.depth)
             for u in self.parts[d.u] if self.body.shared(d.storage) else [(d.u, part[1])]:
                 u = u if u in self.done else self.parts[d.u][0]
-                ok = self.started[u] > j if d.queued else j in self.done[u]
+                own = d.queued and u[1] == part[1]
+                ok = self.started[u] > j if own else j in self.done[u]
                 if j >= 0 and not ok:
                     raise Violation(f"{part}({i}) touches {d.storage} before {u}({j}) is done")
         self._look(o, part, i, False)
         self.started[part] = i + 1
         for b in o.writes:
-            private = part[1] if self.body.tile[b].space == REGISTER else -1
-            slot = self.memory.setdefault((b, private, i % self.p.depth[b]), [None, set(), None])
-            if slot[0] != i:
-                slot[:] = i, set(), part
+            self._slot(b, part[1], i)[part] = [i, False]
 
     def _look(self, o: Op, part: Part, i: int, ending: bool) -> None:
         for r in o.reads:
             if self.body.tile[r.name].carried or i - r.back < 0:
                 continue
             slot = self._slot(r.name, part[1], i - r.back)
-            behind = ending and slot and slot[0] != i - r.back and slot[2][1] == part[1]
-            if behind and self.body.same_queue(o.name, slot[2][0]):
-                continue  # overwritten behind it in its own in-order queue
-            if not slot or slot[0] != i - r.back or slot[1] != self._writers(r.name, part[1]):
-                raise Violation(f"{part}({i}) reads {r.name} of iteration {i - r.back}, slot holds {slot}")
+            for u in self._writers(r.name, part[1]):
+                behind = ending and u[1] == part[1] and self.body.same_queue(o.name, u[0])
+                if (
+                    slot.get(u) != [i - r.back, True] and not behind
+                ):  # else overwritten in its own in-order queue
+                    raise Violation(
+                        f"{part}({i}) reads {r.name} of iteration {i - r.back}, {u} left {slot.get(u)}"
+                    )
 
     def _end(self, o: Op, part: Part, i: int, signal: int) -> None:
         self._look(o, part, i, True)
         for b in o.writes:
-            slot = self._slot(b, part[1], i)
-            if slot[0] != i and not (slot[2][1] == part[1] and self.body.same_queue(o.name, slot[2][0])):
+            mine = self._slot(b, part[1], i)[part]
+            if mine[0] == i:
+                mine[1] = True
+            elif not self.body.same_queue(o.name, o.name):
                 raise Violation(f"{b} slot overwritten while {part}({i}) writes it")
-            if slot[0] == i:
-                slot[1].add(part)
         self.done[part].add(i)
         self.finish[i] = max(self.finish.get(i, 0), self.now)
         self._arrive(part, i, signal)
@@ -256,8 +280,8 @@ def steady_rate(schedule: Schedule, trips: int = 40) -> float:
     return (m.finish[trips - 8] - m.finish[12]) / (trips - 20)
 
 
-def adversaries(schedule: Schedule) -> Iterator[tuple[str, Costs | None]]:
-    """Timings under which a missing order shows: each op in turn very slow, each stream slow, one warp slow, heavy tails."""
+def adversaries(schedule: Schedule) -> Iterator[tuple[str, Costs | None, float, str]]:
+    """(name, costs, sleep, sleeper): each op in turn very slow, each stream, one warp; heavy tails; agents that fall asleep."""
 
     def slow(match: Callable[[Op, Part], bool], factor: int) -> Costs:
         def costs(o: Op, agent: Part, rng: random.Random) -> tuple[int, int, int, int]:
@@ -273,15 +297,21 @@ def adversaries(schedule: Schedule) -> Iterator[tuple[str, Costs | None]]:
         issue = max(1, int(o.issue * rng.choice((0.1, 1, 200))))
         return max(1, int(o.busy * f)), max(1, int(o.span * f)), issue, rng.choice((0, 1, 300))
 
-    yield "nominal", None
+    yield "nominal", None, 0, ""
     for o in schedule.body.ops:
-        yield f"slow {o.name}", slow(lambda x, a, n=o.name: x.name == n, 20)
+        yield f"slow {o.name}", slow(lambda x, a, n=o.name: x.name == n, 20), 0, ""
     for s in schedule.streams:
-        yield f"slow stream {s}", slow(lambda x, a, s=s: x.stream == s, 5)
+        yield f"slow stream {s}", slow(lambda x, a, s=s: x.stream == s, 5), 0, ""
         if schedule.body.stream[s].cooperative:
-            yield f"slow warp of {s}", slow(lambda x, a, s=s: a == (s, 1), 5)
-    for r in range(12):
-        yield f"tail {r}", tail
+            yield f"slow warp of {s}", slow(lambda x, a, s=s: a == (s, 1), 5), 0, ""
+    for r in range(10):
+        yield f"tail {r}", tail, 0, ""
+    fast = slow(lambda x, a: False, 1)
+    for r in range(6):
+        yield f"sleep {r}", fast, 0.05 * (1 + r % 3), ""
+    for s in schedule.streams:
+        for r in range(3):
+            yield f"{s} sleeps {r}", fast, 0.1 * (1 + r), s
 
 
 TRIPS = (1, 2, 3, 5, 17)
@@ -289,11 +319,11 @@ TRIPS = (1, 2, 3, 5, 17)
 
 def attack(schedule: Schedule, trips: tuple[int, ...] = TRIPS, seeds: int = 1) -> str | None:
     """None, or the first violation found."""
-    for r, (name, costs) in enumerate(adversaries(schedule)):
+    for r, (name, costs, sleep, sleeper) in enumerate(adversaries(schedule)):
         for n in trips:
             for seed in range(seeds):
                 try:
-                    Machine(schedule, n, costs, 1000 * r + seed).run()
+                    Machine(schedule, n, costs, 1000 * r + seed, sleep, sleeper).run()
                 except Violation as v:
                     return f"{name}, {n} trips, seed {1000 * r + seed}: {v}"
     return None

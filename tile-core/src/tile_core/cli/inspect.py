@@ -61,6 +61,12 @@ def _plan(kernel: Kernel) -> str:
     return f"{text(kernel.plan.program)}\n\n{explain(kernel.plan).rstrip()}"
 
 
+def _schedule(kernel: Kernel) -> str:
+    from ..inference.schedule.chart import text
+
+    return text(kernel.plan.schedules, f"{kernel.name} for {kernel.target}")
+
+
 def _ir(kernel: Kernel) -> str:
     return kernel.ir
 
@@ -69,6 +75,7 @@ SHOW: dict[str, Callable[[Kernel], str]] = {
     "program": _program,
     "graph": _graph,
     "plan": _plan,
+    "schedule": _schedule,
     "ir": _ir,
     "source": lambda kernel: kernel.source,
 }

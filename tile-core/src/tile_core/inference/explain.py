@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..expr import shape_text
 from ..layout.layout import normal
 from .plan import Move, TilePlan
+from .schedule.chart import program, summary
 
 
 def explain(plan: TilePlan, *, places: bool = True) -> str:
@@ -18,6 +19,7 @@ def explain(plan: TilePlan, *, places: bool = True) -> str:
     lines += _section("operands", (f"{name} = {normal(layout)}" for name, layout in plan.operands.items()))
     lines += _section("loops", _loops(plan))
     lines += _section("placements", _placements(plan))
+    lines += _section("schedules", _schedules(plan))
     lines += _section("moves", (line for m in plan.moves for line in _move(m, places)))
     lines += _section("notes", plan.notes)
     return "\n".join(lines) + "\n"
@@ -54,6 +56,12 @@ def _placements(plan: TilePlan) -> Iterator[str]:
     for name, p in plan.placements.items():
         by.setdefault(f"{p.engine}, issued by the {p.role}, stage {p.stage}", []).append(name)
     yield from (f"{where}: {' '.join(names)}" for where, names in by.items())
+
+
+def _schedules(plan: TilePlan) -> Iterator[str]:
+    for name, s in plan.schedules.items():
+        yield f"{name}: {summary(s)}"
+        yield from (f"  {line}" for line in program(s))
 
 
 def _move(m: Move, places: bool) -> Iterator[str]:

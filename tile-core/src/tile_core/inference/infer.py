@@ -29,7 +29,8 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
 
     Raises:
         Unsupported: a block has more threads than the target allows.
-        KernelError: a pinned layout cannot hold its buffer, or a gemm's tiles are not of known two-dimensional shape.
+        KernelError: a pinned layout cannot hold its buffer, a gemm's tiles are not of known two-dimensional shape, or a
+            pipelined loop wants more stages than shared memory holds.
     """
     threads = recommended_threads(program, info)
     program = _with_threads(program, threads)

@@ -9,7 +9,7 @@ from ..program import Gemm
 from .alone import runs_alone
 from .bulk import BoxCopy, bulk_copies
 from .plan import TilePlan
-from .schedule.engines import engine_of
+from .schedule.engines import COPY, engine_of
 from .schedule.loops import schedules
 from .sharing import sharing
 
@@ -22,11 +22,12 @@ def overlapped(plan: TilePlan, boxes: bool = True) -> TilePlan:
     """
     bulk = bulk_copies(plan.graph, plan.info, plan.layouts) if boxes else {}
     engines = _engines(plan, bulk)
+    useful = plan.info.bulk is not None or COPY in engines.values()
     return replace(
         plan,
         bulk=bulk,
         engines=engines,
-        schedules=schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines),
+        schedules=schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines) if useful else {},
         sharing={
             n: found
             for n, s in enumerate(plan.program.launches)
@@ -38,11 +39,12 @@ def overlapped(plan: TilePlan, boxes: bool = True) -> TilePlan:
 def _engines(plan: TilePlan, bulk: Mapping[str, BoxCopy]) -> dict[str, str]:
     """The asynchronous engine of each node; of an engine that signals by itself only what it can do without help."""
     rules, graph = plan.info.bulk, plan.graph
+    staged = (*plan.operands, *(m.node for m in plan.moves))
     if rules is None:
-        return engine_of(graph, plan.info, plan.atoms, plan.operands)
+        return engine_of(graph, plan.info, plan.atoms, staged)
     return {
         name: engine
-        for name, engine in engine_of(graph, plan.info, plan.atoms, plan.operands, bulk).items()
+        for name, engine in engine_of(graph, plan.info, plan.atoms, staged, bulk).items()
         if not isinstance(s := graph.by_name[name].stmt, Gemm)
         or runs_alone(s, plan.atoms.get(name), plan.layouts, rules)
     }

@@ -14,9 +14,9 @@ from ..program.visit import expressions, statements
 from .bulk import BoxCopy
 from .model import GemmChoice
 
-# Sharing pays when fetching takes more than this part of the time that multiplying takes: measured on an H200, 128x256x64
-# tiles (0.86 without, 0.57 with) gain 0.7 to 2 %; in a single wave the start of a pair costs more, so there it must be the bound.
-WORTH, WORTH_IN_ONE_WAVE = 0.75, 1.0
+# Sharing pays where fetching, not multiplying, is the bound. Measured on an H200: GEMMs of 128x256x64 tiles, whose fetch takes
+# 0.86 of their products, lose 0.3 % by it (geometric mean of four shapes).
+WORTH = 1.0
 CORE_ROWS = 8  # rows of a swizzle's pattern: a part of a box is a multiple of it
 
 
@@ -49,7 +49,7 @@ def sharing(
     )
     rate = next((e.rate for e in info.engines if e.name == "copy"), 0)
     fetch = sum(c.bytes for c in copies.values()) / (rate or 1)
-    if not copies or not time or fetch <= _worth(launch, info) * time:
+    if not copies or not time or fetch <= WORTH * time:
         return None
     found = [
         s
@@ -61,12 +61,6 @@ def sharing(
 
 def _whole(shape: Iterable[int | Expr]) -> tuple[int, ...]:
     return tuple(e if isinstance(e, int) else 1 for e in shape)
-
-
-def _worth(launch: Launch, info: TargetInfo) -> float:
-    known = [g for g in launch.grid if isinstance(g, int)]
-    one_wave = len(known) == len(launch.grid) and prod(known) <= info.cores
-    return WORTH_IN_ONE_WAVE if one_wave else WORTH
 
 
 def _along(

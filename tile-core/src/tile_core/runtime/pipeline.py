@@ -15,6 +15,7 @@ from ..inference.complete import complete
 from ..inference.explain import explain
 from ..inference.infer import infer
 from ..inference.plan import TilePlan
+from ..inference.schedule.chart import text as schedule_text
 from ..program import TileProgram
 from ..program.text import text as program_text
 from .dump import Dump
@@ -58,6 +59,10 @@ def lowered_text(plan: TilePlan, backend: Backend) -> str:
     return codegen.ir(plan)
 
 
+def _schedules(plan: TilePlan) -> str:
+    return schedule_text(plan.schedules, f"{plan.program.name} for {plan.target}")
+
+
 def compile_program(
     program: TileProgram, backend: Backend, info: TargetInfo, options: Mapping[str, Any] | None = None
 ) -> Compiled:
@@ -80,6 +85,7 @@ def compile_program(
     plan = timed("plan", lambda: make_plan(program, info))
     dump.write("graph", plan.graph, graph_text)
     dump.write("plan", plan, explain)
+    dump.write("schedule", plan, _schedules)
     plan = timed("legalize", lambda: legalized(plan, backend))
     codegen = backend.codegen(info)
     if isinstance(codegen, ShowsIr):

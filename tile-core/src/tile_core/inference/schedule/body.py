@@ -16,7 +16,7 @@ from ..model import GemmChoice
 from .costs import Cost, Rates, size
 from .dependences import unique
 from .engines import COPY, asynchronous
-from .model import GROUP, REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream, Unit
+from .model import REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream, Unit
 from .region import LoopRegion
 
 MAIN = "main"
@@ -194,6 +194,3 @@ class Reader:
             e.buffer is b and ((e.carried and e.kind == "raw") or (not e.carried and e.kind == "war"))
             for _, _, e in self.region.edges
         ) or any(b in n.reads and b in n.writes for n in self.region.nodes)
-
-
-__all__ = ["GROUP", "MAIN", "Facts", "Reader"]

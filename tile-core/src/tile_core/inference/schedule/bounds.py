@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 
 from .model import Body, Dep, fits, work
 
-Edge = tuple[str, str, int, int]  # u, v, clocks from start to start, distance
+Node = TypeVar("Node", bound=Hashable)
 
 
 def resource_bound(body: Body) -> tuple[int, str]:
@@ -22,25 +23,33 @@ def recurrence_bound(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], 
     None: there is none, as a cycle has distance 0 or less (a ring is too shallow).
     """
     edges = [(d.u, d.v, body.weight(d)[0], d.at(depth)) for d in deps]
-    nodes = [o.name for o in body.ops]
-    if not _positive_cycle(nodes, edges, least):
+    return least_interval([o.name for o in body.ops], edges, least)
+
+
+def least_interval(
+    nodes: Sequence[Node], edges: Sequence[tuple[Node, Node, int, int]], least: int
+) -> int | None:
+    """The same for edges (from, to, clocks, distance) between any nodes."""
+    number = {n: k for k, n in enumerate(nodes)}
+    plain = [(number[u], number[v], w, d) for u, v, w, d in edges]
+    if not _positive_cycle(len(number), plain, least):
         return least
-    low, high = least + 1, sum(o.span for o in body.ops) + (200 + body.signal) * len(body.ops)
-    if _positive_cycle(nodes, edges, high):
+    low, high = least + 1, least + 1 + sum(max(0, w) for _, _, w, _ in plain)
+    if _positive_cycle(len(number), plain, high):
         return None
     while low < high:
         mid = (low + high) // 2
-        if _positive_cycle(nodes, edges, mid):
+        if _positive_cycle(len(number), plain, mid):
             low = mid + 1
         else:
             high = mid
     return low
 
 
-def _positive_cycle(nodes: Sequence[str], edges: Sequence[Edge], interval: int) -> bool:
-    value = dict.fromkeys(nodes, 0)
+def _positive_cycle(count: int, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
+    value = [0] * count
     weights = [(u, v, w - interval * d) for u, v, w, d in edges]
-    for _ in range(len(nodes) + 1):
+    for _ in range(count + 1):
         changed = False
         for u, v, w in weights:
             if value[u] + w > value[v]:
@@ -48,6 +57,25 @@ def _positive_cycle(nodes: Sequence[str], edges: Sequence[Edge], interval: int) 
         if not changed:
             return False
     return True
+
+
+def critical_cycle(count: int, edges: Sequence[tuple[int, int, int, int]], interval: int) -> frozenset[int]:
+    """The nodes of a cycle that needs more than ``interval``; empty if there is none. Edges: (from, to, clocks, distance)."""
+    value, before = [0] * count, list(range(count))
+    last = -1
+    for _ in range(count + 1):
+        last = -1
+        for u, v, w, d in edges:
+            if value[u] + w - interval * d > value[v]:
+                value[v], before[v], last = value[u] + w - interval * d, u, v
+        if last < 0:
+            return frozenset()
+    for _ in range(count):  # from where values still grow back into the cycle that makes them grow
+        last = before[last]
+    found = [last]
+    while before[found[-1]] != last:
+        found.append(before[found[-1]])
+    return frozenset(found)
 
 
 def depth_caps(body: Body) -> dict[str, int]:

@@ -13,8 +13,8 @@ from itertools import combinations
 from math import comb
 
 from .model import SIGNAL, Body, Dep
-from .modulo import Timing
 from .program import Places, Step
+from .timing import Timing
 
 TRIES = 20_000  # sets that are tried before gaps are picked greedily
 

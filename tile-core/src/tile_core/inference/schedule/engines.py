@@ -9,6 +9,7 @@ from ...graph import Graph, Node
 from ...hardware import Atom, Engine, TargetInfo
 from ...program import Copy, For, Gemm
 from ..model import GemmChoice
+from .region import LoopRegion
 
 COPY = "copy"
 WARPS = {"warp": 1, "warpgroup": 4}  # subgroups that issue an instruction together
@@ -58,10 +59,20 @@ def plain_copies(graph: Graph) -> Iterator[str]:
         for b in n.writes:
             writers.setdefault(b, []).append(n.name)
     for n in graph.nodes:
-        loop = graph.loop(n.loop).stmt if n.loop else None
-        if isinstance(loop, For) and loop.kind == "pipelined" and _plain(n, writers):
-            if not any(e.target == n.name and _private(e.buffer, e.source, n, graph) for e in graph.edges):
-                yield n.name
+        loop = graph.loop(n.loop) if n.loop else None
+        if loop is None or not isinstance(loop.stmt, For) or loop.stmt.kind != "pipelined":
+            continue
+        if _plain(n, writers) and alone(LoopRegion(graph, loop), n.name):
+            yield n.name
+
+
+def alone(region: LoopRegion, copy: str) -> bool:
+    """Whether a copy needs nothing that the threads compute in its loop: another stream has no part in that."""
+    return not any(
+        isinstance(e.buffer, Var) or e.buffer.space not in (Space.GLOBAL, Space.SHARED)
+        for e in region.graph.edges
+        if e.target == copy and e.source in region.owner and e.source not in region.everywhere
+    )
 
 
 def _plain(n: Node, writers: Mapping[Buffer, list[str]]) -> bool:
@@ -76,9 +87,3 @@ def _plain(n: Node, writers: Mapping[Buffer, list[str]]) -> bool:
         and writers[s.dst.buffer] == [n.name]
         and s.src.buffer.storage not in writers
     )
-
-
-def _private(value: Buffer | Var, source: str, n: Node, graph: Graph) -> bool:
-    """Whether a copy needs a value that the threads compute inside its loop: its engine has no part in that."""
-    inside = graph.by_name[source].loop == n.loop
-    return inside and (isinstance(value, Var) or value.space not in (Space.GLOBAL, Space.SHARED))

@@ -13,9 +13,10 @@ from ...program import For, Launch
 from ..model import GemmChoice
 from .body import Facts, Reader
 from .check import checked
-from .model import Storage, memory
+from .model import Storage
 from .modulo import timing
 from .program import Schedule
+from .program_order import in_program_order
 from .region import LoopRegion
 from .relays import relayed
 from .rings import deepened
@@ -97,7 +98,7 @@ def scheduled(reader: Reader, capacity: int) -> Schedule:
     times = timing(full, every)
     if times is None:
         raise InternalError(f"{body.name}: no interval is long enough for it", reader.region.stmt.span)
-    return checked(synthesised(full, deps, deepened(full, every, times)))
+    return in_program_order(checked(synthesised(full, deps, deepened(full, every, times))))
 
 
 def _check_room(reader: Reader, tiles: dict[Buffer, int], room: int) -> None:
@@ -156,6 +157,3 @@ def _around(graph: Graph, name: str) -> Iterator[str]:
     """Regions around one, innermost first."""
     while name := graph.loop(name).parent:
         yield name
-
-
-__all__ = ["memory", "pinned", "scheduled", "schedules"]

@@ -16,6 +16,7 @@ from .program import Places, Token, Wait
 
 Event = tuple[str, int, str]  # op, warp, "b" or "c"
 Label = tuple[str, Wait]  # a wait and the op that waits
+State = tuple[Event, int]  # an event and how many iterations back it is
 Back = tuple[Event, int, "Label | None"]
 BEYOND = 9  # kernel steps that a chain of barriers may leave the iterations that exist
 
@@ -93,14 +94,20 @@ class Order:
     def way(self, d: Dep, depth: Mapping[str, int], without: Label | None = None) -> list[Label] | None:
         """The waits on chains that keep a dependence, between any two warps; None if there is none."""
         distance, found = d.at(depth), list[Label]()
-        if d.queued and self.places.gap(d.u, d.v) <= distance:
-            return found
         for first, then in self.demands(d):
+            if first[1] == then[1] and self._in_turn(d, distance):
+                continue
             chain = self.chain(first, then, distance, without)
             if chain is None:
                 return None
             found += chain
         return found
+
+    def _in_turn(self, d: Dep, distance: int) -> bool:
+        """Whether a warp runs u before v and is done with u by then, or its queue keeps them apart."""
+        u, v = self.body.op[d.u], self.body.op[d.v]
+        kept = d.queued or (u.stream == v.stream and not u.asynchronous)
+        return kept and self.places.gap(d.u, d.v) <= distance
 
     def before(self, first: Event, then: Event, distance: int) -> bool:
         """Whether ``first`` of iteration i - distance surely comes before ``then`` of i."""
@@ -113,39 +120,40 @@ class Order:
 
         Of an event with ordered instances the newest that is reached stands for all older ones.
         """
-        best: dict[tuple[Event, int], tuple[tuple[Event, int], Label | None] | None] = {(then, 0): None}
+        come: dict[State, tuple[State, Label | None] | None] = {(then, 0): None}
         newest: dict[Event, int] = {then: 0}
+        loose = self._loose(first)
         work = [(then, 0)]
-        while work:
-            here = work.pop()
+        for here in work:  # grows while it is walked
             node, off = here
-            if node == first and (off == distance or (off < distance and self._ordered(first))):
-                return _labels(best, here)
-            for event, d, label in self.back.get(node, ()):
+            for event, d, label in self.back[node]:
                 if label is not None and label == without:
                     continue
                 for reached in self._reached(event, off + d, distance):
-                    if (event, reached) in best or newest.get(event, reached + 1) <= reached:
+                    if newest.get(event, BEYOND + distance) <= reached or (event, reached) in come:
                         continue
-                    if self._ordered(event):
+                    come[event, reached] = (here, label)
+                    if event == first and (reached == distance or not loose):
+                        return _labels(come, (event, reached))
+                    if not self._loose(event):
                         newest[event] = reached
-                    best[event, reached] = (here, label)
                     work.append((event, reached))
         return None
 
-    def _ordered(self, event: Event) -> bool:
-        """Whether earlier instances of the event come earlier."""
-        return event[2] == "b" or event[0] not in self.loose
+    def _loose(self, event: Event) -> bool:
+        """Whether earlier instances of the event may come later."""
+        return event[2] == "c" and event[0] in self.loose
 
     def _reached(self, event: Event, off: int, distance: int) -> Iterable[int]:
         """The iterations, counted back, of an event before one that is reached; only those that exist with the chain's ends."""
         if event[0] in self.always:
             return (off,) if -BEYOND < off < distance + BEYOND else ()
-        if self._ordered(event):
-            off = max(off, 0)  # if a younger instance comes before, so does this one
-            return (off,) if off <= distance else ()
-        # whoever comes after this instance has older selves that come after the older ones
-        return range(max(off, 0), distance + 1)
+        if off > distance:
+            return ()
+        if off < 0:
+            off = 0  # if a younger instance comes before, so does this one
+        # whoever comes after a loose instance has older selves that come after the older ones
+        return range(off, distance + 1) if self._loose(event) else (off,)
 
     def dead_cycle(self) -> bool:
         """Whether some event waits for itself or for its own future: a cycle of distance 0 or less."""
@@ -164,11 +172,9 @@ class Order:
         return True
 
 
-def _labels(
-    best: Mapping[tuple[Event, int], tuple[tuple[Event, int], Label | None] | None], here: tuple[Event, int]
-) -> list[Label]:
+def _labels(come: Mapping[State, tuple[State, Label | None] | None], here: State) -> list[Label]:
     found: list[Label] = []
-    while (step := best[here]) is not None:
+    while (step := come[here]) is not None:
         here, label = step
         if label is not None:
             found.append(label)

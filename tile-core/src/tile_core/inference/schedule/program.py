@@ -13,7 +13,7 @@ from functools import cached_property
 from ...errors import InternalError
 from ...expr import Buffer
 from .model import Body, Dep, Op
-from .modulo import Timing
+from .timing import Timing
 
 
 @dataclass(frozen=True, slots=True)

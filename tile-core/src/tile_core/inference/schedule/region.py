@@ -12,8 +12,8 @@ from functools import cached_property
 
 from ...expr import Buffer, Space, Var, loads
 from ...graph import Edge, Graph, Loop, Node
-from ...program import Bind, Break, Continue, For, If, Parallel, Stmt, While
-from ...program.visit import expressions
+from ...program import Atomic, AtomicTile, Bind, Break, Continue, For, If, Parallel, Stmt, While
+from ...program.visit import expressions, read_buffers, statements, written_buffers
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,23 @@ class LoopRegion:
         for e in self.graph.edges:
             u, v = self.owner.get(e.source), self.owner.get(e.target)
             known = u in self.ops and v in self.ops
-            if u is not None and v is not None and known and (u != v or e.carried):
+            if (
+                u is not None
+                and v is not None
+                and known
+                and (u != v or (e.carried and not self._atomic(u, e)))
+            ):
                 out.append((u, v, e))
         return tuple(out)
+
+    def _atomic(self, op: str, e: Edge) -> bool:
+        """Whether an op does nothing with a buffer but one atomic update, whose order with itself does not matter."""
+        found = [
+            s
+            for s in statements((self.statement(op),))
+            if any(b.storage is e.buffer for b in (*read_buffers(s), *written_buffers(s)))
+        ]
+        return len(found) == 1 and isinstance(found[0], Atomic | AtomicTile)
 
     @cached_property
     def closed(self) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .bounds import needed_depth
 from .dependences import unique
 from .model import GROUP, RELAY, Body, Dep, Op
-from .modulo import Timing, overlap
+from .timing import Timing, overlap
 
 
 def relayed(body: Body, deps: Sequence[Dep]) -> tuple[Body, tuple[Dep, ...]]:
@@ -42,10 +41,16 @@ def late(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:
         if o.kind == RELAY and _is_alone(body, deps, o):
             at = _behind(body, times, o)
             moved = replace(times, issue={**times.issue, o.name: at}, start={**times.start, o.name: at})
-            needed = needed_depth(body, deps, times.interval, moved.issue, moved.start)
-            if all(needed[n] <= times.depth[n] for n in needed):
+            if all(_holds(body, d, moved) for d in deps if d.u == o.name):
                 times = moved
     return times
+
+
+def _holds(body: Body, d: Dep, times: Timing) -> bool:
+    """Whether the times keep a dependence, with the slots that there are."""
+    weight, to_start = body.weight(d)
+    at = times.start[d.v] if to_start else times.issue[d.v]
+    return times.start[d.u] + weight <= at + times.interval * d.at(times.depth)
 
 
 def _watched(relay: Op) -> str:

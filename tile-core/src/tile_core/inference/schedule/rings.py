@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from .bounds import needed_depth
 from .model import SIGNAL, Body, Dep, Op, fits
-from .modulo import Timing
 from .relays import late
+from .timing import Timing
 
 SPARE = 2  # slots that a ring gets at most beyond those it needs
 

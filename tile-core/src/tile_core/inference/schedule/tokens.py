@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from .bounds import resource_bound
 from .cooperative import Meetings, meetings
 from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, work
-from .modulo import Timing
 from .order import Label, Order
 from .program import Places, Schedule, Step, Token, Wait
 from .relays import done
 from .slots import sized
+from .timing import Timing
 
 MEETING = 4  # clocks of a barrier whose warps all arrive together
 
@@ -126,13 +126,17 @@ class Draft:
         for d in self.deps:
             distance, u, v = d.at(self.times.depth), self.body.op[d.u], self.body.op[d.v]
             if u.stream == v.stream:
-                if u.asynchronous and not d.queued:
+                if u.asynchronous and (not d.queued or self._crosses(d)):
                     yield distance, d.u, d.v, self.body.observed(d.u)
             elif done(d.u) in self.body.op:
                 yield 0, d.u, done(d.u), GROUP
                 yield distance, done(d.u), d.v, SIGNAL
             else:
                 yield distance, d.u, d.v, SIGNAL
+
+    def _crosses(self, d: Dep) -> bool:
+        """Whether a dependence inside a stream is between different warps too: each has a queue of its own."""
+        return self.body.stream[self.body.op[d.v].stream].cooperative and self.body.shared(d.storage)
 
     def demand(self, distance: int, u: str, v: str, kind: str) -> None:
         """Let v wait for u at ``distance``; where the newest instance stands for older ones, one wait per token is enough."""

@@ -121,11 +121,16 @@ def walk(context: Context, launch: Launch, sharing: Sharing | None = None) -> Wa
             True,
         )
     context.ranges[block] = Interval(0, cores * many - 1)
-    return Walk(context, launch, (block,), (blocks,), repeats, total, _panel(context, launch, sharing), sharing)
+    return Walk(
+        context, launch, (block,), (blocks,), repeats, total, _panel(context, launch, sharing), sharing
+    )
 
 
 def _panel(context: Context, launch: Launch, sharing: Sharing | None) -> int:
-    """Rows of tiles (or of those that share copies, if that is along rows) in a panel, so that the tiles which run at one time read as little as possible: nearly a square of bytes."""
+    """Rows of tiles in a panel, so that tiles which run at one time read as little as possible: nearly a square of bytes.
+
+    Rows of blocks that share copies along rows count as one.
+    """
     if len(launch.grid) < 2:
         return 1
     if launch.swizzle is not None:

@@ -1,0 +1,262 @@
+"""One attempt of iterative modulo scheduling: a place for each op at one interval, by a given order of importance.
+
+Method: Rau, "Iterative modulo scheduling" (1994): the most important op without a place gets its first free one, or the place
+where it must be, and what collides with it there is evicted. Places are tried only where something that stands ends.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .bounds import needed_depth
+from .model import SIGNAL, Body, Dep
+from .timing import Timing, overlap
+
+Edge = tuple[
+    int, int, int, bool, int
+]  # u, v, clocks, counted to the start of v rather than its issue, distance
+BUDGET = 4  # placements of each op before an attempt is given up
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What all attempts at one body share, with ops as numbers. Rings have as many slots as ``caps`` allow."""
+
+    body: Body
+    deps: Sequence[Dep]
+    caps: Mapping[str, int]
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [o.name for o in self.body.ops]
+
+    @cached_property
+    def edges(self) -> list[Edge]:
+        number = {n: k for k, n in enumerate(self.names)}
+        return [(number[d.u], number[d.v], *self.body.weight(d), d.at(self.caps)) for d in self.deps]
+
+    @cached_property
+    def into(self) -> list[list[Edge]]:
+        """Edges by target, but those from an op to itself."""
+        return [[e for e in self.edges if e[1] == n != e[0]] for n in range(len(self.names))]
+
+    @cached_property
+    def out(self) -> list[list[Edge]]:
+        """Edges by source, but those from an op to itself."""
+        return [[e for e in self.edges if e[0] == n != e[1]] for n in range(len(self.names))]
+
+    @cached_property
+    def hold(self) -> list[int]:
+        return [o.hold for o in self.body.ops]
+
+    @cached_property
+    def busy(self) -> list[int]:
+        return [o.busy for o in self.body.ops]
+
+    @cached_property
+    def asynchronous(self) -> list[bool]:
+        return [o.asynchronous for o in self.body.ops]
+
+    @cached_property
+    def mates(self) -> list[list[int]]:
+        """Other ops of the same queue."""
+        names = list(enumerate(self.names))
+        return [[m for m, x in names if m != n and self.body.fifo(name, x)] for n, name in names]
+
+    @cached_property
+    def users(self) -> list[list[int]]:
+        """Other ops of the same unit."""
+        ops = list(enumerate(self.body.ops))
+        return [[m for m, x in ops if o.unit and x.unit == o.unit and m != n] for n, o in ops]
+
+    @cached_property
+    def fellows(self) -> list[list[int]]:
+        """Other ops of the same stream."""
+        ops = list(enumerate(self.body.ops))
+        return [[m for m, x in ops if x.stream == o.stream and m != n] for n, o in ops]
+
+    @cached_property
+    def copies(self) -> list[int]:
+        """Ops that a signalling engine does, and that nothing but their readers and slots hold."""
+        return [
+            n
+            for n, o in enumerate(self.body.ops)
+            if o.asynchronous and o.writes and not o.updates and self.body.observed(o.name) == SIGNAL
+        ]
+
+
+@dataclass
+class Attempt:
+    """Ops that stand have an ``issue`` and a ``start``, by number."""
+
+    tables: Tables
+    interval: int
+    issue: dict[int, int] = field(default_factory=dict[int, int])
+    start: dict[int, int] = field(default_factory=dict[int, int])
+    last: dict[int, int] = field(default_factory=dict[int, int])
+
+    def run(self, rng: random.Random, noise: float, first: frozenset[int] = frozenset()) -> bool:
+        """Whether every op found a place. ``noise``: share of the interval by which importance is shaken.
+
+        ``first``: ops that have no clock to spare, so they are placed before all others.
+        """
+        height = [h + noise * self.interval * rng.random() for h in self._heights()]
+        order = sorted(range(len(height)), key=lambda n: (n not in first, -height[n]))
+        for _ in range(BUDGET * len(order)):
+            n = next((m for m in order if m not in self.start), None)
+            if n is None:
+                return True
+            self._place(n)
+        return len(self.start) == len(order)
+
+    def times(self) -> Timing:
+        """The places found, by name."""
+        names = self.tables.names
+        return Timing(
+            self.interval,
+            {names[n]: t for n, t in self.issue.items()},
+            {names[n]: t for n, t in self.start.items()},
+        )
+
+    def _heights(self) -> list[int]:
+        """Clocks from each op to the end of an iteration. The interval has no positive cycle, so this ends."""
+        h, moved = [0] * len(self.tables.names), True
+        while moved:
+            moved = False
+            for u, v, w, _, d in reversed(self.tables.edges):
+                at = h[v] + w - self.interval * d
+                if at > h[u] and u != v:
+                    h[u], moved = at, True
+        return h
+
+    def _earliest(self, n: int) -> tuple[int, int]:
+        """Clock at which ``n`` may be issued, and started, after the ops that stand."""
+        ready = begin = 0
+        for u, _, w, to_start, d in self.tables.into[n]:
+            if u in self.start:
+                t = self.start[u] + w - self.interval * d
+                if not to_start:
+                    ready = max(ready, t)
+                begin = max(begin, t)
+        return ready, max(ready, begin)
+
+    def _place(self, n: int) -> None:
+        """Put ``n`` at its first free place, or where it must be, and drop what is then wrong."""
+        ready, begin = self._earliest(n)
+        if n in self.last:
+            begin = max(begin, self.last[n] + 1)
+        self.issue[n], self.start[n] = self._find(n, ready, begin) or (max(ready, begin), begin)
+        self.last[n] = self.start[n]
+        for m in [m for m in self.start if m != n and self._collide(n, m)]:
+            self._drop(m)
+        for u, v, w, to_start, d in self.tables.out[n] + self.tables.into[n]:
+            if u in self.start and v in self.start:
+                at = self.start[v] if to_start else self.issue[v]
+                if at + self.interval * d < self.start[u] + w:
+                    self._drop(v if u == n else u)
+
+    def _drop(self, m: int) -> None:
+        del self.issue[m], self.start[m]
+
+    def _find(self, n: int, ready: int, begin: int) -> tuple[int, int] | None:
+        held, busy = self._held(n), self.tables.busy[n]
+        for s in sorted({begin + (e - begin) % self.interval for e in (begin, *self._ends(n))}):
+            if busy and self._taken(n, s):
+                continue
+            t = self._issue_slot(n, ready, s, held)
+            if t is not None and not any(self._swapped(s, t, m) for m in self.tables.mates[n]):
+                return t, s
+        return None
+
+    def _ends(self, n: int) -> Iterator[int]:
+        """When the unit or the stream of ``n`` becomes free."""
+        yield from (self.start[m] + self.tables.busy[m] for m in self.tables.users[n] if m in self.start)
+        yield from (self.issue[m] + self.tables.hold[m] for m in self.tables.fellows[n] if m in self.start)
+
+    def _taken(self, n: int, s: int) -> bool:
+        """Whether the unit of ``n`` is busy with another op at ``s``."""
+        busy = self.tables.busy
+        return any(
+            overlap(s, busy[n], self.start[m], busy[m], self.interval)
+            for m in self.tables.users[n]
+            if m in self.start
+        )
+
+    def _held(self, n: int) -> list[tuple[int, int]]:
+        """(issue, clocks) of what holds the stream of ``n``."""
+        hold = self.tables.hold
+        return [(self.issue[m], hold[m]) for m in self.tables.fellows[n] if m in self.start and hold[m]]
+
+    def _issue_slot(self, n: int, ready: int, s: int, same: list[tuple[int, int]]) -> int | None:
+        """The latest clock in [ready, s] at which the stream of ``n`` can issue it."""
+        interval, mine = self.interval, self.tables.hold[n]
+        points = [s]
+        if self.tables.asynchronous[n]:
+            before = {s - (s - t + mine) % interval for t, _ in same}
+            after = {s - (s - t - length) % interval for t, length in same}
+            points = sorted({s} | before | after, reverse=True)
+        for t in points:
+            if not ready <= t <= s:
+                continue
+            for x, length in same:
+                if (x - t) % interval < mine or (t - x) % interval < length:
+                    break
+            else:
+                return t
+        return None
+
+    def _collide(self, n: int, m: int) -> bool:
+        busy, hold = self.tables.busy, self.tables.hold
+        if m in self.tables.users[n] and overlap(
+            self.start[n], busy[n], self.start[m], busy[m], self.interval
+        ):
+            return True
+        if m in self.tables.fellows[n] and overlap(
+            self.issue[n], hold[n], self.issue[m], hold[m], self.interval
+        ):
+            return True
+        return m in self.tables.mates[n] and self._swapped(self.start[n], self.issue[n], m)
+
+    def _swapped(self, s: int, t: int, m: int) -> bool:
+        """Whether an op at (start, issue) would be started in another order than issued, against ``m`` of its queue."""
+        return (
+            m in self.start and (s - self.start[m]) // self.interval != (t - self.issue[m]) // self.interval
+        )
+
+    def delay(self, n: int) -> None:
+        """Move a copy as late as others allow, so that its data lies about for less long."""
+        limits = [
+            (self.start[v] if to_start else self.issue[v]) + self.interval * d - w
+            for _, v, w, to_start, d in self.tables.out[n]
+        ]
+        was = self.issue[n], self.start[n]
+        if not limits or min(limits) <= was[1]:
+            return
+        latest = min(limits)
+        self._drop(n)
+        ready, _ = self._earliest(n)
+        others = [self.start[m] for m in self.tables.users[n] if m in self.start]
+        held = self._held(n)
+        before = {latest - (latest - s) % self.interval - self.tables.busy[n] for s in others}
+        for s in sorted({latest} | before, reverse=True):
+            t = None if s <= was[1] or self._taken(n, s) else self._issue_slot(n, ready, s, held)
+            if t is not None and not any(self._swapped(s, t, m) for m in self.tables.mates[n]):
+                self.issue[n], self.start[n] = t, s
+                return
+        self.issue[n], self.start[n] = was
+
+
+def settled(tables: Tables, times: Timing) -> Timing:
+    """The times from 0, with copies as late as their readers allow, and the slots that they need."""
+    low = min(times.issue.values())
+    issue = {n: times.issue[name] - low for n, name in enumerate(tables.names)}
+    start = {n: times.start[name] - low for n, name in enumerate(tables.names)}
+    at = Attempt(tables, times.interval, issue, start)
+    for n in tables.copies:
+        at.delay(n)
+    found = at.times()
+    depth = needed_depth(tables.body, tables.deps, found.interval, found.issue, found.start)
+    return Timing(found.interval, found.issue, found.start, depth)
