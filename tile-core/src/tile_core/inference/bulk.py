@@ -8,12 +8,13 @@ from math import prod
 
 from ..expr import Buffer, Expr, Space, binary, const
 from ..expr.affine import linear
-from ..graph import Graph, Node
+from ..graph import Graph
 from ..hardware import BulkRules, TargetInfo
 from ..layout.layout import Axis, Layout
 from ..layout.panels import row_major, span_tile
-from ..program import Copy, For, Region
+from ..program import Copy, Region
 from ..program.visit import buffers
+from .schedule.engines import plain_copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +49,18 @@ class BoxCopy:
 
 
 def bulk_copies(graph: Graph, info: TargetInfo, layouts: Mapping[Buffer, Layout]) -> dict[str, BoxCopy]:
-    """The copies into shared memory that may run ahead on the copy engine, by node name.
-
-    They stand directly in a pipelined loop; nothing else writes their tile, nobody views it under another type or shape, and
-    nothing writes the tensor.
-    """
-    rules = info.bulk
-    if rules is None:
+    """The copies into shared memory that may run ahead on the copy engine, by node name: plain ones that are boxes."""
+    if info.bulk is None:
         return {}
-    pipelined = {
-        loop.name for loop in graph.loops if isinstance(loop.stmt, For) and loop.stmt.kind == "pipelined"
-    }
     viewed = {b.storage for b in buffers(graph.program.body) if b.source is not None}
     out: dict[str, BoxCopy] = {}
-    for node in graph.nodes:
-        if node.kind == "copy" and node.loop in pipelined and isinstance(node.stmt, Copy):
-            tile = node.stmt.dst.buffer
-            if tile in viewed or not _only_writer(graph, node, tile):
-                continue
-            found = _loaded(node.stmt, layouts, rules)
+    for name in plain_copies(graph):
+        s = graph.by_name[name].stmt
+        if isinstance(s, Copy) and s.dst.buffer not in viewed:
+            found = _loaded(s, layouts, info.bulk)
             if found is not None:
-                out[node.name] = found
+                out[name] = found
     return out
-
-
-def _only_writer(graph: Graph, node: Node, tile: Buffer) -> bool:
-    tensor = node.stmt.src.buffer.storage if isinstance(node.stmt, Copy) else None
-    others = [n for n in graph.nodes if n is not node]
-    return not any(tile in n.writes or tensor in n.writes for n in others)
 
 
 def _loaded(s: Copy, layouts: Mapping[Buffer, Layout], rules: BulkRules) -> BoxCopy | None:
