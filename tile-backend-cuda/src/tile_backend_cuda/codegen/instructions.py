@@ -5,7 +5,10 @@ from __future__ import annotations
 from tile_core.hardware import TargetInfo
 from tile_core.lowering.simt.instructions import Instructions
 
+from .matrix_unit import LANES, WarpMatrixUnit
+
 
 def instructions(info: TargetInfo) -> Instructions:
     """The groups of instructions that the architecture has."""
-    return Instructions()
+    warp = any(atom.threads == LANES for atom in info.atoms)
+    return Instructions(matrix=WarpMatrixUnit() if warp else None)

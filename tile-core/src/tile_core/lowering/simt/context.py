@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from ...dtypes import INT32, DType
@@ -68,6 +68,14 @@ class Context:
         """A fresh private array of each thread."""
         out = Buffer(name, (max(1, count),), dtype, Space.LOCAL, number=self.unique(name))
         self.made.append(out)
+        return out
+
+    def placed_tile(
+        self, name: str, shape: tuple[int, ...], dtype: DType, space: Space, layout: Layout
+    ) -> Buffer:
+        """A fresh fragment or shared tile that lies as ``layout`` says."""
+        out = Buffer(name, shape, dtype, space, number=self.unique(name))
+        self.plan = replace(self.plan, layouts={**self.plan.layouts, out: layout})
         return out
 
     def register_file(self, fragment: Buffer) -> Buffer:
