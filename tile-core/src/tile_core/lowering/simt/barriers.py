@@ -33,6 +33,12 @@ class Pending:
     def copy(self) -> Pending:
         return Pending(set(self.read), set(self.written))
 
+    def without(self, buffers: frozenset[Buffer]) -> Pending:
+        return Pending(self.read - buffers, self.written - buffers)
+
+
+NONE: frozenset[Buffer] = frozenset()
+
 
 def touched(body: Sequence[Stmt]) -> Pending:
     """What statements read and write in memory that other threads see."""
@@ -43,10 +49,13 @@ def touched(body: Sequence[Stmt]) -> Pending:
     return out
 
 
-def synchronised(body: Sequence[Stmt], pending: Pending) -> tuple[Stmt, ...]:
+def synchronised(
+    body: Sequence[Stmt], pending: Pending, ordered: frozenset[Buffer] = NONE
+) -> tuple[Stmt, ...]:
     """``body`` with a barrier before each statement that conflicts with what came since the last one.
 
     Loops and branches that hold several ops are entered; a loop's last iteration comes before its first. ``pending`` is changed.
+    ``ordered``: buffers whose accesses a loop around orders itself.
     """
     out: list[Stmt] = []
     for s in body:
@@ -56,14 +65,14 @@ def synchronised(body: Sequence[Stmt], pending: Pending) -> tuple[Stmt, ...]:
             continue
         inner = _block_level(s)
         if inner is None:
-            mine = touched((s,))
+            mine = touched((s,)).without(ordered)
             if pending.conflicts(mine):
                 out.append(Sync(span=s.span))
                 pending.clear()
             pending.add(mine)
             out.append(s)
             continue
-        out.append(_entered(s, pending))
+        out.append(_entered(s, pending, ordered))
     return tuple(out)
 
 
@@ -80,6 +89,13 @@ class UniformFor(For):
 
 
 @dataclass(frozen=True)
+class PipelinedFor(UniformFor):
+    """A loop with waits and barriers of its own, which order all accesses of ``rings`` in it, and nothing else."""
+
+    rings: frozenset[Buffer] = frozenset()
+
+
+@dataclass(frozen=True)
 class UniformIf(If):
     """A branch that all threads take together."""
 
@@ -93,18 +109,25 @@ class UniformWhile(While):
     uniform: bool = True
 
 
-def _entered(s: Stmt, pending: Pending) -> Stmt:
+def _entered(s: Stmt, pending: Pending, ordered: frozenset[Buffer]) -> Stmt:
     match s:
+        case PipelinedFor():
+            inside = pending.without(s.rings)
+            body = _entered(UniformFor(s.var, s.start, s.extent, s.body), inside, ordered | s.rings)
+            pending.clear()
+            pending.add(inside)
+            pending.add(Pending(set(s.rings), set(s.rings)))  # of the last iterations, for what comes after
+            return replace(s, body=bodies(body)[0])
         case UniformFor() | UniformWhile():
             trial = pending.copy()
             condition = touched((While(s.condition, ()),)) if isinstance(s, UniformWhile) else Pending()
-            synchronised(s.body, trial)
+            synchronised(s.body, trial, ordered)
             pending.add(trial)  # what the end of one iteration leaves meets the start of the next
             pending.add(condition)
-            return replace(s, body=synchronised(s.body, pending))
+            return replace(s, body=synchronised(s.body, pending, ordered))
         case UniformIf():
             left, right = pending.copy(), pending.copy()
-            then, other = synchronised(s.then, left), synchronised(s.other, right)
+            then, other = synchronised(s.then, left, ordered), synchronised(s.other, right, ordered)
             pending.add(left)
             pending.add(right)
             return replace(s, then=then, other=other)

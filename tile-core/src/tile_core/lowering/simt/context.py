@@ -18,7 +18,10 @@ from .instructions import Instructions
 
 @dataclass
 class Context:
-    """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block."""
+    """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block.
+
+    ``depths``: slots of shared tiles that have several; ``slots``: in which of them the op that is lowered finds such a tile.
+    """
 
     plan: TilePlan
     launch: Launch
@@ -29,6 +32,8 @@ class Context:
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    depths: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+    slots: dict[Buffer, Expr] = field(default_factory=dict[Buffer, Expr])
     viewed: frozenset[Buffer] = frozenset()
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])

@@ -53,6 +53,8 @@ from .elementwise import as_loop, lower_loop, parallel_loop
 from .instructions import Instructions
 from .matmul import lower_gemm
 from .nest import iterations
+from .pipeline import pipelines
+from .pipelined import lower_pipelined
 from .places import place, placed, tile
 from .staging import store_out
 
@@ -83,6 +85,10 @@ class _Launch:
         self.context.viewed = frozenset(b.storage for b in buffers(launch.body) if b.source is not None)
         for v, extent in zip(launch.vars, launch.grid, strict=True):
             self.context.ranges[v] = Interval(0, extent - 1 if isinstance(extent, int) else None)
+
+        self.pipelines = pipelines(self.context, launch)
+        for p in self.pipelines.values():
+            self.context.depths.update(p.depths)
 
     def run(self) -> Launch:
         head = self.own_numbers()
@@ -161,6 +167,9 @@ class _Launch:
             yield mapped(s, change, self.block)
             return
         match s:
+            case For() if id(s) in self.pipelines:
+                self.count(s)
+                yield from lower_pipelined(self.context, s, self.pipelines[id(s)], self.name, self.block)
             case For():
                 self.count(s)
                 new = mapped(s, change, self.block)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...expr import Buffer, Expr, binary, const
-from ...inference.indices import divisor
+from ...expr import Expr, binary, const
 from ...layout.layout import Axis, Iter, Layout, grouped, merged, positions, refined
-from ...program import Region
 from .context import Context
 from .nest import thread_digit
-from .places import shared_layout
 
 ROW_BITS = 128  # a row of a matrix: 16 aligned bytes
 WORD_BITS = 32  # what one thread receives of a matrix
@@ -95,39 +92,3 @@ def _coordinate(context: Context, digits: Digits, register: Expr) -> Expr:
             value = binary("%", binary("//", register, it.stride), it.extent)
         out = binary("+", out, binary("*", context.simple(value), place))
     return out
-
-
-def rows_aligned(context: Context, region: Region, dim: int, bits: int) -> bool:
-    """Whether runs of 16 bytes along a dimension of the region, from multiples of their length on, are so in shared memory.
-
-    ``dim`` counts the dimensions of the region that are not points.
-    """
-    buffer = region.buffer
-    kept = [n for n, point in enumerate(region.point) if not point]
-    layout = _memory(context, buffer)
-    groups = None if layout is None else grouped(layout)
-    if layout is None or groups is None:
-        return False
-    chunk = ROW_BITS // bits
-    at = kept[dim]
-    run, rest = _run(groups[at], chunk)
-    others = [it for n, group in enumerate(groups) if n != at for it in group] + rest
-    aligned = all(it.extent == 1 or it.stride % chunk == 0 for it in others)
-    start = divisor(region.start[at]) % chunk == 0 and layout.base(Axis.MEMORY) % chunk == 0
-    return run % chunk == 0 and aligned and start and layout.swizzle.keeps_low(chunk.bit_length() - 1)
-
-
-def _memory(context: Context, buffer: Buffer) -> Layout | None:
-    """How a shared tile lies in memory; None for views, which have another shape than what they see."""
-    if buffer.source is not None or buffer.static_shape is None:
-        return None
-    return shared_layout(context, buffer)
-
-
-def _run(group: tuple[Iter, ...], chunk: int) -> tuple[int, list[Iter]]:
-    """How many neighbours along a dimension lie side by side, and the digits above them."""
-    run = 1
-    digits = list(group)
-    while digits and run % chunk and digits[-1].axis is Axis.MEMORY and digits[-1].stride == run:
-        run *= digits.pop().extent
-    return run, digits

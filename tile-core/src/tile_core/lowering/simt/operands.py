@@ -16,9 +16,10 @@ from ...program import For, Place, Region, Stmt, Store
 from .context import Context, coordinate
 from .elementwise import Loop, element_index, lower_loop
 from .instructions import MatrixUnit
-from .matrix_rows import ROW_BITS, Matrices, as_matrices, row_of, rows_aligned
+from .matrix_rows import ROW_BITS, Matrices, as_matrices, row_of
 from .nest import iterations
 from .places import placed
+from .runs import runs_aligned
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def _matrices(context: Context, unit: MatrixUnit, x: Operand) -> Matrices | None
         padded = along != x.k and x.layout.box[along] > x.layout.shape[along]
         cut_off = padded and x.layout.shape[along] % (ROW_BITS // bits)
         stored = 1 - along if x.turned else along
-        if found is not None and not cut_off and rows_aligned(context, x.region, stored, bits):
+        if found is not None and not cut_off and runs_aligned(context, x.region, stored, ROW_BITS // bits):
             return found
     return None
 
