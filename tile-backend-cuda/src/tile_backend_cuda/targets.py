@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tile_core.hardware import Atom, Engine, MemorySpace, Target, TargetInfo, Token
+from tile_core.hardware import Atom, BulkRules, Engine, MemorySpace, Target, TargetInfo, Token
 
 from . import atoms
 
@@ -55,6 +55,8 @@ AMPERE_TOKENS = (GROUP, *OLD_TOKENS)
 TMA_TOKENS = (MBARRIER, GROUP, *OLD_TOKENS)
 
 TMA_SPANS = (128, 64, 32)  # PTX ISA, tensor map swizzle modes and matrix descriptors
+# CUDA driver API, cuTensorMapEncodeTiled; a warpgroup is 128 threads
+TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def _info(
         registers=255,
         panel_spans=TMA_SPANS if TMA in engines else (),
         features=frozenset(features),
+        bulk=TMA_RULES if TMA in engines else None,
         sources=(GUIDE, PTX, f"{chip.name}: {chip.sheet}"),
         estimated=estimated,
     )

@@ -192,6 +192,7 @@ def _named(name: str) -> DType:
 
 
 BOOL, INT32, INT64 = ALL["bool"], ALL["int32"], ALL["int64"]
+UINT32, UINT64 = ALL["uint32"], ALL["uint64"]
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = ALL["float16"], ALL["bfloat16"], ALL["float32"], ALL["float64"]
 HANDLE = ALL["handle"]
 

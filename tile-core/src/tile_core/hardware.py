@@ -160,6 +160,22 @@ class Atom:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkRules:
+    """What a copy engine that moves boxes by itself asks for.
+
+    ``alignment``: bytes that rows, strides and addresses are multiples of. ``spans``: rows in bytes of the swizzles that it
+    writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor.
+    ``group``: threads that issue and wait for asynchronous matrix instructions together, and change their registers together.
+    """
+
+    alignment: int
+    spans: tuple[int, ...]
+    largest: int
+    rank: int
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
 class TargetInfo:
     """All facts about one architecture that recommendation, inference and lowering need.
 
@@ -168,6 +184,7 @@ class TargetInfo:
     ``"global"`` -> bytes per second. ``cores``: how many blocks' worth of hardware (SM, CU, core). ``clock`` in Hz.
     ``registers``: 32-bit registers a thread may use. ``panel_spans``: row lengths in bytes that its bulk copies and matrix
     unit understand in shared memory, widest first. ``features`` are names that atoms may require.
+    ``bulk``: rules of its copy engine, None if it has none that signals by itself.
     ``sources``: where the numbers come from. ``estimated``: the fields that are from secondary sources.
     """
 
@@ -185,6 +202,7 @@ class TargetInfo:
     registers: int = 255
     panel_spans: tuple[int, ...] = ()
     features: frozenset[str] = frozenset()
+    bulk: BulkRules | None = None
     sources: tuple[str, ...] = ()
     estimated: tuple[str, ...] = ()
 

@@ -7,23 +7,26 @@ from typing import Any
 
 from .backend import LaunchParam, LaunchSpec
 from .expr import Buffer, Expr, Var, text
-from .program import Alloc, TileProgram
+from .program import Alloc, Launch, TileProgram
 from .program.verify import used_dimensions
 from .program.visit import places, statements, written_buffers
 
 
 def launch_spec(
-    program: TileProgram, entries: Sequence[str], extra: Mapping[str, Any] | None = None
+    program: TileProgram,
+    entries: Sequence[str],
+    extra: Mapping[str, Any] | None = None,
+    launches: Sequence[Launch] | None = None,
 ) -> LaunchSpec:
     """The launch specification of a complete program; ``entries`` names one entry point for each of its launches.
 
+    ``launches``: what each entry point launches, where a backend made more or other launches of the program's.
     Parameters come in the order of the signature, then one of kind ``dim`` for each symbolic dimension.
     """
-    launches = program.launches
+    launches = program.launches if launches is None else launches
     if len(launches) != len(entries):
         raise ValueError(f"{len(entries)} entry points for {len(launches)} launches")
-    grids = [extents(s.grid) for s in launches]
-    rows = [(name, grid, s.threads) for name, grid, s in zip(entries, grids, launches, strict=True)]
+    rows = [(name, extents(s.grid), s.threads) for name, s in zip(entries, launches, strict=True)]
     return LaunchSpec(launch_params(program), tuple(rows), program.outputs, dict(extra or {}))
 
 

@@ -108,7 +108,7 @@ def _failed(message: str) -> str:
     return f'{{ printf("assertion failed: {text}\\n"); __trap(); }}'
 
 
-def _barrier(number: int, threads: int) -> str:
+def _barrier(number: str, threads: int) -> str:
     return f"named_sync({number}, {threads});" if threads else "__syncthreads();"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from typing import Any
 
 from tile_core.backend import Source
 from tile_core.errors import Unsupported
@@ -11,18 +12,21 @@ from tile_core.expr import Buffer, Expr, Space, Var, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.printer import Printer
-from tile_core.lowering.simt.lower import lower
+from tile_core.lowering.simt.boxes import BoxMap
+from tile_core.lowering.simt.lower import lower, lower_for
 from tile_core.program import Alloc, Launch, Param, TileProgram
 from tile_core.program.verify import used_dimensions
 from tile_core.program.visit import buffers
-from tile_core.signature import launch_spec, workspaces
+from tile_core.signature import launch_params, launch_spec, workspaces
 
 from ..prelude.table import complete
 from .base import BASE
 from .dialect import CUDA
 from .instructions import instructions
+from .tensor_maps import tensor_maps, when
 
 ALIGNMENT = 128  # of tiles in the arena: a whole row of banks
+WIDE = 1024  # PTX ISA: a tile with a 128-byte swizzle begins at a multiple of its pattern
 
 
 class CudaCodegen:
@@ -37,28 +41,84 @@ class CudaCodegen:
         Raises:
             Unsupported: a type, function or amount of shared memory that the architecture does not have, with the span.
         """
-        program = lower(plan, instructions(self.info))
-        names: list[str] = []
-        shared: dict[str, int] = {}
-        parts: list[str] = []
-        for n, launch in enumerate(program.launches):
-            entry = _Entry(self.info, program, launch, f"{program.name}_{n}")
-            parts.append("\n".join(entry.lines()))
-            names.append(entry.name)
-            shared[entry.name] = entry.shared
+        fast = lower_for(plan, instructions(self.info))
+        text = _Text(self.info, plan.program)
+        plain: TileProgram | None = None
+        for n, launch in enumerate(fast.program.launches):
+            conditions = fast.conditions[n]
+            text.add(fast.program, launch, f"{plan.program.name}_{n}", fast.boxes[n], conditions)
+            if conditions:
+                plain = plain or lower(plan, instructions(self.info, bulk=False))
+                text.add(
+                    plain,
+                    plain.launches[n],
+                    f"{plan.program.name}_{n}_general",
+                    {},
+                    conditions,
+                    otherwise=True,
+                )
+        return text.source()
+
+
+class _Text:
+    """The text of a source and its launch specification while they grow."""
+
+    def __init__(self, info: TargetInfo, program: TileProgram) -> None:
+        self.info, self.program = info, program
+        self.parts: list[str] = []
+        self.launches: dict[str, Launch] = {}
+        self.maps: dict[str, dict[str, Any]] = {}
+        self.extra: dict[str, dict[str, Any]] = {"shared": {}, "parameters": {}, "when": {}}
+
+    def add(
+        self,
+        program: TileProgram,
+        launch: Launch,
+        name: str,
+        boxes: Mapping[BoxMap, Var],
+        conditions: Sequence[Expr],
+        otherwise: bool = False,
+    ) -> None:
+        """One entry point. ``conditions``: it is launched only where all hold, or with ``otherwise`` where one does not."""
+        rows = tensor_maps(boxes, f"{name}_")
+        entry = _Entry(self.info, program, launch, name, boxes)
+        self.parts.append("\n".join(entry.lines()))
+        self.launches[name] = launch
+        self.maps |= {row["name"]: row for row in rows}
+        self.extra["shared"][name] = entry.shared
+        own = [p.name for p in launch_params(self.program)]
+        held = [f"workspace{k}" for k in range(len(workspaces(self.program)))]
+        self.extra["parameters"][name] = (*own, *(row["name"] for row in rows), *held)
+        if conditions:
+            self.extra["when"][name] = when(conditions, otherwise)
+
+    def source(self) -> Source:
         held = tuple(
             (tuple(text(d) if isinstance(d, Expr) else d for d in b.shape), b.dtype.bytes)
-            for b in workspaces(program)
+            for b in workspaces(self.program)
         )
-        spec = launch_spec(program, names, {"shared": shared, "workspaces": held})
-        return Source(complete(BASE + "\n" + "\n\n".join(parts) + "\n"), "cuda", ".cu", spec)
+        extra = {key: value for key, value in self.extra.items() if value}
+        if self.maps:
+            extra["tensor_maps"] = tuple(self.maps.values())
+        spec = launch_spec(
+            self.program, list(self.launches), {**extra, "workspaces": held}, list(self.launches.values())
+        )
+        return Source(complete(BASE + "\n" + "\n\n".join(self.parts) + "\n"), "cuda", ".cu", spec)
 
 
 class _Entry:
     """One ``__global__`` function."""
 
-    def __init__(self, info: TargetInfo, program: TileProgram, launch: Launch, name: str) -> None:
+    def __init__(
+        self,
+        info: TargetInfo,
+        program: TileProgram,
+        launch: Launch,
+        name: str,
+        boxes: Mapping[BoxMap, Var],
+    ) -> None:
         self.info, self.program, self.launch, self.name = info, program, launch, name
+        self.boxes = boxes
         self.printer = Printer(CUDA)
         self.shared = 0
 
@@ -68,11 +128,16 @@ class _Entry:
             f", {self.printer.type(v.dtype)} {self.printer.name(v)}" for v in used_dimensions(self.program)
         )
         dims += "".join(
+            f", const __grid_constant__ TensorMap {self.printer.name(v)}_map" for v in self.boxes.values()
+        )
+        dims += "".join(
             f", {self.printer.type(b.dtype)}* {self.printer.name(b)}" for b in workspaces(self.program)
         )
         bound = self.launch.thread_count
-        yield f'extern "C" __global__ void __launch_bounds__({bound}) {self.name}({arguments}{dims}) {{'
+        yield f'extern "C" __global__ void __launch_bounds__({bound}{", 1" * bool(self.boxes)}) {self.name}({arguments}{dims}) {{'
         yield "  alignas(1024) extern __shared__ unsigned char arena[];"
+        for v in self.boxes.values():
+            yield f"  const TensorMap* const {self.printer.name(v)} = &{self.printer.name(v)}_map;"
         yield from self.numbers()
         yield from self.tiles()
         yield from self.views()
@@ -98,10 +163,12 @@ class _Entry:
         for s in self.launch.body:
             if not isinstance(s, Alloc) or s.buffer.space is not Space.SHARED:
                 continue
-            at = -(-self.shared // ALIGNMENT) * ALIGNMENT
+            size = prod(_static(s.buffer)) * s.buffer.dtype.bytes
+            alignment = WIDE if size >= WIDE else ALIGNMENT
+            at = -(-self.shared // alignment) * alignment
             type = self.printer.type(s.buffer.dtype)
             yield f"  {type}* const {self.printer.name(s.buffer)} = reinterpret_cast<{type}*>(arena + {at});"
-            self.shared = at + prod(_static(s.buffer)) * s.buffer.dtype.bytes
+            self.shared = at + size
         space = self.info.space("shared")
         if space is not None and self.shared > space.capacity:
             raise Unsupported(

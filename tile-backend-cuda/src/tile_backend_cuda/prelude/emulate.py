@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from tile_core.backend import Source
+from tile_core.errors import TileError
 from tile_core.runtime.binding import evaluate
 from tile_core.testing import machine
 
 from .table import MARK, host_prelude
+from .tensor_map import TensorMap
 
 MACHINE = Path(__file__).parent / "machine"
 _ALIGN = r"(?:(?:__align__|alignas)\((?P<align>\d+)\)\s*)?"
@@ -79,19 +81,33 @@ def run_all(
     ``how``: mode, seed and timeout of ``machine.run``.
     """
     spec = source.launch
-    extra = [dims[p.name] for p in spec.params[len(arguments) :]]
-    held = [
-        np.zeros(int(np.prod([evaluate(d, dims) for d in shape])) * size, np.uint8)
-        for shape, size in spec.extra.get("workspaces", ())
-    ]
+    values: dict[str, Any] = dict(zip((p.name for p in spec.params), arguments))
+    values |= {p.name: dims[p.name] for p in spec.params[len(arguments) :]}
+    values |= {
+        f"workspace{n}": np.zeros(int(np.prod([evaluate(d, dims) for d in shape])) * size, np.uint8)
+        for n, (shape, size) in enumerate(spec.extra.get("workspaces", ()))
+    }
+    values |= {row["name"]: _map(row, values) for row in spec.extra.get("tensor_maps", ())}
     reports: list[machine.Report] = []
     for entry, grid, threads in spec.entries:
         extents = [evaluate(e, dims) for e in grid]
-        if 0 in extents:
+        wanted = spec.extra.get("when", {}).get(entry, 1)
+        if 0 in extents or not evaluate(wanted, dims):
             continue
-        given = [*arguments, *extra, *held]
+        names = spec.extra.get("parameters", {}).get(entry, tuple(values))
         shared = spec.extra.get("shared", {}).get(entry, 0)
+        given = [values[n] for n in names]
         reports.append(
             run(source.text, entry, given, grid=extents, threads=threads, shared_bytes=shared, **how)
         )
     return reports
+
+
+def _map(row: Mapping[str, Any], values: Mapping[str, Any]) -> machine.Packed | int:
+    """A row of ``LaunchSpec.extra["tensor_maps"]``; 0 where the tensor has none, and the launch that wants it must not run."""
+    try:
+        return TensorMap(
+            values[row["of"]], tuple(reversed(row["box"])), row.get("swizzle", 0), name=row["name"]
+        ).packed()
+    except TileError:
+        return 0

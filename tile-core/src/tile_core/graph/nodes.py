@@ -76,6 +76,10 @@ class Graph:
     def by_name(self) -> dict[str, Node]:
         return {n.name: n for n in self.nodes}
 
+    def region_of(self, stmt: Stmt) -> str:
+        """The name of the region of a loop, branch or launch; "" if there is none."""
+        return next((r.name for r in self.loops if r.stmt is stmt), "")
+
     def loop(self, name: str) -> Loop:
         """The region called ``name``. Raises ``StopIteration`` if there is none."""
         return next(r for r in self.loops if r.name == name)

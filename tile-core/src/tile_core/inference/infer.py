@@ -13,6 +13,7 @@ from ..layout.layout import Layout
 from ..layout.partition import idle_threads
 from ..program import Launch, TileProgram
 from ..recommendation.recommend import threads as recommended_threads
+from .bulk import bulk_copies
 from .engine import solve
 from .model import Change, Cost, Elementwise, GemmChoice, Multiply, Solution
 from .placement import placements
@@ -51,6 +52,7 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
         operands=answer.operands,
         windows=answer.windows,
         costs=answer.costs,
+        bulk=bulk_copies(graph, info, answer.layouts),
     )
 
 

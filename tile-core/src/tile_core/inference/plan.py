@@ -12,7 +12,9 @@ from ..layout.convert import Conversion
 from ..layout.layout import Layout
 from ..program import TileProgram
 from ..span import Span
+from .bulk import BoxCopy
 from .model import Cost, GemmChoice, how
+from .schedule.program import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class TilePlan:
     ``windows``: loop of a node -> (start, count) where the loop was widened to a whole fragment and runs only there.
     ``atoms``: the matrix instruction of each gemm and how warps split it. ``moves``: values that change hands between
     threads, each with its price and reason. ``costs``: estimate of each launch. ``notes``: what inference did for the user,
-    one sentence each.
+    one sentence each. ``bulk``: the boxes of each copy that the copy engine runs by itself.
     On a target that is not SIMT a tile is held by one thread of control, so only ``placements`` and ``notes`` are filled.
     """
 
@@ -75,6 +77,8 @@ class TilePlan:
         default_factory=dict[str, Mapping[int, "tuple[int, int]"]]
     )
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
+    bulk: Mapping[str, BoxCopy] = field(default_factory=dict[str, BoxCopy])
+    schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
 
     @property
     def target(self) -> Target:

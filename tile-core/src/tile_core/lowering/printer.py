@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..dtypes import DType
 from ..errors import Unsupported
-from ..expr import Binary, Bitcast, Buffer, Call, Cast, Const, Expr, Load, Select, Space, Unary, Var
+from ..expr import Binary, Bitcast, Buffer, Call, Cast, Const, Expr, Load, Select, Space, Unary, Var, expr
 from ..program import (
     Alloc,
     Assert,
@@ -45,7 +45,7 @@ class Dialect:
     to_float: Mapping[str, str]
     from_float: Mapping[str, str]
     atomics: Callable[[str, DType], str]
-    barrier: Callable[[int, int], str]
+    barrier: Callable[[str, int], str]
     address: Callable[[str], str]
     unroll: str
     bitcast: str
@@ -120,7 +120,7 @@ class Printer:
             case Atomic():
                 yield self.atomic(s)
             case Sync():
-                yield self.dialect.barrier(s.number, s.threads)
+                yield self.dialect.barrier(self.text(expr(s.number)), s.threads)
             case Invoke():
                 yield self.invoke(s)
             case Break():

@@ -282,7 +282,7 @@ class Continue(Stmt):
 class Sync(Stmt):
     """All threads of the block wait for each other; or only ``threads`` of them, which meet at barrier ``number``."""
 
-    number: int = 0
+    number: int | Expr = 0
     threads: int = 0
 
 

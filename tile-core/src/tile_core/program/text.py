@@ -136,7 +136,7 @@ def line(s: Stmt) -> str:
             shown = [region(v) if isinstance(v, Region) else expr_text(v) for v in s.values]
             return f"print({', '.join([repr(s.message), *shown])})"
         case Sync():
-            return f"sync_threads({f'{s.number}, {s.threads}' if s.threads else ''})"
+            return f"sync_threads({f'{expr_text(s.number)}, {s.threads}' if s.threads else ''})"
         case Invoke():
             result = "" if s.result is None else f"{s.result.name} = "
             return f"{result}{s.function}({', '.join(_argument(a) for a in s.arguments)})"

@@ -9,13 +9,15 @@ from ...expr import Buffer, Space
 from ...program import For, If, Stmt, Sync, While
 from ...program.visit import bodies, read_buffers, statements, written_buffers
 
+BLOCK = Sync()
 VISIBLE = (Space.SHARED, Space.GLOBAL)
 
 
 @dataclass
 class Pending:
-    """Buffers that were read or written since the last barrier."""
+    """Buffers that were read or written since the last barrier. ``apart``: those that tokens keep in order."""
 
+    apart: frozenset[Buffer] = frozenset()
     read: set[Buffer] = field(default_factory=set[Buffer])
     written: set[Buffer] = field(default_factory=set[Buffer])
 
@@ -31,48 +33,43 @@ class Pending:
         self.written.clear()
 
     def copy(self) -> Pending:
-        return Pending(set(self.read), set(self.written))
+        return Pending(self.apart, set(self.read), set(self.written))
 
-    def without(self, buffers: frozenset[Buffer]) -> Pending:
-        return Pending(self.read - buffers, self.written - buffers)
-
-
-NONE: frozenset[Buffer] = frozenset()
+    def leaving(self, buffers: frozenset[Buffer]) -> Pending:
+        """The rest, where these buffers are kept in order by other means."""
+        return Pending(self.apart | buffers, self.read - buffers, self.written - buffers)
 
 
-def touched(body: Sequence[Stmt]) -> Pending:
+def touched(body: Sequence[Stmt], apart: frozenset[Buffer] = frozenset()) -> Pending:
     """What statements read and write in memory that other threads see."""
-    out = Pending()
+    out = Pending(apart)
     for s in statements(body):
-        out.read |= {b.storage for b in read_buffers(s) if b.space in VISIBLE}
-        out.written |= {b.storage for b in written_buffers(s) if b.space in VISIBLE}
+        out.read |= {b.storage for b in read_buffers(s) if b.space in VISIBLE} - apart
+        out.written |= {b.storage for b in written_buffers(s) if b.space in VISIBLE} - apart
     return out
 
 
-def synchronised(
-    body: Sequence[Stmt], pending: Pending, ordered: frozenset[Buffer] = NONE
-) -> tuple[Stmt, ...]:
-    """``body`` with a barrier before each statement that conflicts with what came since the last one.
+def synchronised(body: Sequence[Stmt], pending: Pending, barrier: Sync = BLOCK) -> tuple[Stmt, ...]:
+    """``body`` with ``barrier`` before each statement that conflicts with what came since the last one.
 
     Loops and branches that hold several ops are entered; a loop's last iteration comes before its first. ``pending`` is changed.
-    ``ordered``: buffers whose accesses a loop around orders itself.
     """
     out: list[Stmt] = []
     for s in body:
         if isinstance(s, Sync):
             pending.clear()
-            out.append(s)
+            out.append(barrier if s == BLOCK else s)
             continue
         inner = _block_level(s)
         if inner is None:
-            mine = touched((s,)).without(ordered)
+            mine = touched((s,), pending.apart)
             if pending.conflicts(mine):
-                out.append(Sync(span=s.span))
+                out.append(replace(barrier, span=s.span))
                 pending.clear()
             pending.add(mine)
             out.append(s)
             continue
-        out.append(_entered(s, pending, ordered))
+        out.append(_entered(s, pending, barrier))
     return tuple(out)
 
 
@@ -109,25 +106,30 @@ class UniformWhile(While):
     uniform: bool = True
 
 
-def _entered(s: Stmt, pending: Pending, ordered: frozenset[Buffer]) -> Stmt:
+def _entered(s: Stmt, pending: Pending, barrier: Sync) -> Stmt:
     match s:
         case PipelinedFor():
-            inside = pending.without(s.rings)
-            body = _entered(UniformFor(s.var, s.start, s.extent, s.body), inside, ordered | s.rings)
+            inside = pending.leaving(s.rings)
+            inner = _entered(UniformFor(s.var, s.start, s.extent, s.body), inside, barrier)
             pending.clear()
             pending.add(inside)
-            pending.add(Pending(set(s.rings), set(s.rings)))  # of the last iterations, for what comes after
-            return replace(s, body=bodies(body)[0])
+            # of the last iterations, for what comes after
+            pending.add(Pending(read=set(s.rings), written=set(s.rings)))
+            return replace(s, body=bodies(inner)[0])
         case UniformFor() | UniformWhile():
             trial = pending.copy()
-            condition = touched((While(s.condition, ()),)) if isinstance(s, UniformWhile) else Pending()
-            synchronised(s.body, trial, ordered)
+            condition = (
+                touched((While(s.condition, ()),), pending.apart)
+                if isinstance(s, UniformWhile)
+                else Pending()
+            )
+            synchronised(s.body, trial, barrier)
             pending.add(trial)  # what the end of one iteration leaves meets the start of the next
             pending.add(condition)
-            return replace(s, body=synchronised(s.body, pending, ordered))
+            return replace(s, body=synchronised(s.body, pending, barrier))
         case UniformIf():
             left, right = pending.copy(), pending.copy()
-            then, other = synchronised(s.then, left, ordered), synchronised(s.other, right, ordered)
+            then, other = synchronised(s.then, left, barrier), synchronised(s.other, right, barrier)
             pending.add(left)
             pending.add(right)
             return replace(s, then=then, other=other)

@@ -20,7 +20,7 @@ from .instructions import Instructions
 class Context:
     """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block.
 
-    ``depths``: slots of shared tiles that have several; ``slots``: in which of them the op that is lowered finds such a tile.
+    ``depths``: how many slots shared tiles have that have several.
     """
 
     plan: TilePlan
@@ -33,8 +33,11 @@ class Context:
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     depths: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
-    slots: dict[Buffer, Expr] = field(default_factory=dict[Buffer, Expr])
     viewed: frozenset[Buffer] = frozenset()
+    slots: dict[Buffer, Expr] = field(
+        default_factory=dict[Buffer, Expr]
+    )  # where the present slot of a ring begins
+    aliases: dict[int, tuple[Stmt, str]] = field(default_factory=dict[int, "tuple[Stmt, str]"])
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
 

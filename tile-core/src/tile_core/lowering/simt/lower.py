@@ -6,8 +6,8 @@ tiles flat buffers, and barriers are statements. So the interpreter runs it, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ...dtypes import INT32
@@ -48,6 +48,7 @@ from ...program import (
 from ...program.visit import Change, buffers, mapped, statements
 from .across import lower_quantify, lower_reduce, lower_scan
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
+from .boxes import BoxMap
 from .context import Context, coordinate
 from .elementwise import as_loop, lower_loop, parallel_loop
 from .instructions import Instructions
@@ -56,9 +57,21 @@ from .nest import iterations
 from .pipeline import pipelines
 from .pipelined import lower_pipelined
 from .places import place, placed, tile
+from .roles import Roles
 from .staging import store_out
 
 GENERIC = Instructions()
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A thread-level program. For each launch: the parameters that describe tensors to the copy engine, and what must hold
+    when it is started (else the launch of a lowering without bulk engines must take its place).
+    """
+
+    program: TileProgram
+    boxes: tuple[Mapping[BoxMap, Var], ...]
+    conditions: tuple[tuple[Expr, ...], ...]
 
 
 def lower(plan: TilePlan, instructions: Instructions = GENERIC) -> TileProgram:
@@ -67,10 +80,19 @@ def lower(plan: TilePlan, instructions: Instructions = GENERIC) -> TileProgram:
     Raises:
         Unsupported: the plan has a step that no thread-level form exists for, with its span.
     """
-    body = tuple(
-        _Launch(plan, s, instructions).run() if isinstance(s, Launch) else s for s in plan.program.body
+    return lower_for(plan, instructions).program
+
+
+def lower_for(plan: TilePlan, instructions: Instructions) -> Lowered:
+    """The thread-level program of a plan with what a launcher must know of it. Raises as ``lower``."""
+    launches = {id(s): _Launch(plan, s, instructions) for s in plan.program.launches}
+    body = tuple(launches[id(s)].run() if isinstance(s, Launch) else s for s in plan.program.body)
+    roles = [one.roles for one in launches.values()]
+    return Lowered(
+        replace(plan.program, body=body),
+        tuple(r.maps if r else {} for r in roles),
+        tuple(tuple(r.conditions) if r else () for r in roles),
     )
-    return replace(plan.program, body=body)
 
 
 class _Launch:
@@ -78,6 +100,7 @@ class _Launch:
 
     def __init__(self, plan: TilePlan, launch: Launch, instructions: Instructions) -> None:
         self.launch = launch
+        self.roles: Roles | None = None
         self.threaded = bool(launch.thread_vars)
         thread = Var("thread", INT32, 900)
         self.context = Context(plan, launch, thread, instructions)
@@ -91,19 +114,27 @@ class _Launch:
             self.context.depths.update(p.depths)
 
     def run(self) -> Launch:
+        self.roles = Roles.of(self.context, self.launch, self.block)
+        if self.roles is not None:
+            new = self.roles.run()
+            return replace(new, body=(*self.allocations(), *new.body))
         head = self.own_numbers()
         body = synchronised(self.block(self.launch.body), Pending())
-        made = self.context.allocations()
-        tiles = tuple(Alloc(b, span=b.span) for b in self.context.tiles.values())
-        registers = tuple(Alloc(b, span=b.span) for b in self.context.registers.values())
         count = self.launch.thread_count
         return replace(
             self.launch,
             threads=(count,),
             thread_vars=(self.context.thread,),
-            body=(*head, *made, *tiles, *registers, *body),
+            body=(*head, *self.allocations(), *body),
             layouts=(),
         )
+
+    def allocations(self) -> tuple[Stmt, ...]:
+        """Everything that exists from the start of the block."""
+        made = self.context.allocations()
+        tiles = tuple(Alloc(b, span=b.span) for b in self.context.tiles.values())
+        registers = tuple(Alloc(b, span=b.span) for b in self.context.registers.values())
+        return (*made, *tiles, *registers)
 
     def own_numbers(self) -> tuple[Stmt, ...]:
         """The user's thread numbers, from the linear one: the first dimension changes fastest."""
@@ -120,9 +151,14 @@ class _Launch:
         return tuple(t for s in body for t in self.statement(s))
 
     def name(self, s: Stmt) -> str:
-        return self.context.plan.graph.names.get(id(s), "")
+        found = self.context.aliases.get(id(s))
+        return found[1] if found else self.context.plan.graph.names.get(id(s), "")
 
     def statement(self, s: Stmt) -> Iterator[Stmt]:
+        changed = self.roles.statement(s) if self.roles is not None else None
+        if changed is not None:
+            yield from changed
+            return
         match s:
             case Parallel():
                 yield from lower_loop(self.context, parallel_loop(self.name(s), s))

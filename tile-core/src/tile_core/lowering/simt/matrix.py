@@ -1,4 +1,4 @@
-"""Matrix products by instructions of one subgroup: operands from shared memory or registers, sums in the accumulator's registers."""
+"""Matrix products by instructions of one subgroup: a gemm and its chosen atom in, loads of operands and multiplications out."""
 
 from __future__ import annotations
 

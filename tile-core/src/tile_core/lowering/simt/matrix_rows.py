@@ -38,14 +38,15 @@ def as_matrices(fragment: Layout, along: int, bits: int, subgroup: int) -> Matri
         return None
     per = WORD_BITS // bits
     for transposed in (False, True) if bits == 16 else (False,):
-        words = 1 - along if transposed else along  # the elements of one word, and of four lanes, lie along it
-        parts = [_parted(g, 4 * per if n == words else SIDE) for n, g in enumerate(groups)]
-        if parts[0] is None or parts[1] is None:
+        words = (
+            1 - along if transposed else along
+        )  # the elements of one word, and of four lanes, lie along it
+        quad, rows = _parted(groups[words], 4 * per), _parted(groups[1 - words], SIDE)
+        if quad is None or rows is None:
             continue
-        quad, rows = parts[words][1], parts[1 - words][1]
-        if quad != _quad(per) or rows != (Iter(SIDE, 4, Axis.THREAD),):
+        if quad[1] != _quad(per) or rows[1] != (Iter(SIDE, 4, Axis.THREAD),):
             continue
-        digits = (parts[0][0], parts[1][0])
+        digits = (rows[0], quad[0]) if words else (quad[0], rows[0])
         if all(_outside(it, per, subgroup) for group in digits for it, _ in group):
             count = fragment.cosize(Axis.REGISTER) // per
             return Matrices(1 - along, transposed, digits, per, count)

@@ -60,9 +60,7 @@ class Operand:
         return element_index(self.region, (at[1], at[0]) if self.turned else (at[0], at[1]))
 
 
-def operand(
-    context: Context, name: str, region: Region, shape: Operand, before: list[Stmt]
-) -> Operand:
+def operand(context: Context, name: str, region: Region, shape: Operand, before: list[Stmt]) -> Operand:
     """``shape`` with its region where single elements can be reached: what is in other registers is staged in ``before``."""
     buffer = region.buffer
     if buffer.space is not Space.FRAGMENT:
@@ -77,7 +75,9 @@ def _staged(context: Context, name: str, region: Region, before: list[Stmt]) -> 
     """A copy in shared memory of a region of a fragment."""
     extents = tuple(n for n in region.shape if isinstance(n, int))
     spans = [s for s in XORED if s and extents[1] * region.dtype.bits // 8 % s == 0]
-    layout = span_tile((extents[0], extents[1]), max(spans), region.dtype.bits) if spans else row_major(extents)
+    layout = (
+        span_tile((extents[0], extents[1]), max(spans), region.dtype.bits) if spans else row_major(extents)
+    )
     tile = context.placed_tile(name.replace(".", "_"), extents, region.dtype, Space.SHARED, layout)
     vars = tuple(context.var("i", n) for n in extents)
     copy = Store(tile, vars, Load(region.buffer, element_index(region, vars)), span=region.span)

@@ -40,7 +40,9 @@ class Pipeline:
     depths: Mapping[Buffer, int]
 
     def __post_init__(self) -> None:
-        if min((s.stage for s in self.steps), default=0) != 0 or any(d <= self.last for d in self.depths.values()):
+        if min((s.stage for s in self.steps), default=0) != 0 or any(
+            d <= self.last for d in self.depths.values()
+        ):
             raise InternalError(f"a pipeline of {self.last + 1} stages with rings of {dict(self.depths)}")
 
     @property

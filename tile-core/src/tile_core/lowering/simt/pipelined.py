@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...expr import Expr, Var, binary, const, expr, substitute
+from ...expr import Binary, Buffer, Expr, Var, binary, const, expr, substitute
 from ...expr.intervals import Interval
 from ...program import Bind, Copy, For, If, Stmt, Sync
 from ...program.visit import mapped
@@ -13,7 +13,7 @@ from .barriers import PipelinedFor, UniformFor, UniformIf
 from .context import Context
 from .instructions import ThreadCopies
 from .pipeline import Pipeline, Step
-from .places import tile
+from .places import slot_size, tile
 from .thread_copies import thread_copy
 
 Lowered = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
@@ -106,7 +106,7 @@ class _Loop:
 
     def statement(self, s: Step, number: Expr) -> tuple[Stmt, ...]:
         statement = self.loop.body[s.position]
-        slots = {b: self.context.simple(binary("%", number, d)) for b, d in self.pipeline.depths.items()}
+        slots = {b: self.slot(b, number, depth) for b, depth in self.pipeline.depths.items()}
         self.context.slots.update(slots)
         if s.ahead:
             moved = mapped(statement, lambda x: substitute(x, {self.var: self.value(number)}))
@@ -117,3 +117,10 @@ class _Loop:
         for b in slots:
             del self.context.slots[b]
         return out
+
+    def slot(self, storage: Buffer, number: Expr, depth: int) -> Expr:
+        """Where the slot of iteration ``number`` begins."""
+        at = self.context.simple(binary("%", number, depth))
+        # iterations count from 0, so that the remainder of the hardware will do
+        at = binary("truncmod", at.a, at.b) if isinstance(at, Binary) and at.op == "%" else at
+        return binary("*", at, slot_size(self.context, storage))

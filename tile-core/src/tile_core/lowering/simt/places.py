@@ -78,7 +78,9 @@ def tile(context: Context, storage: Buffer) -> Buffer:
     found = context.tiles.get(storage)
     if found is None:
         depth = context.depths.get(storage, 1)
-        size = slot_size(context, storage) * depth if depth > 1 else shared_layout(context, storage).footprint()
+        size = (
+            slot_size(context, storage) * depth if depth > 1 else shared_layout(context, storage).footprint()
+        )
         found = replace(storage, shape=(size,), strides=None)
         context.tiles[storage] = found
     return found
@@ -106,11 +108,9 @@ def _shared(context: Context, buffer: Buffer, index: Sequence[Expr]) -> tuple[Bu
     if buffer.source is not None:
         return _flat(context, flat, buffer, index)
     layout = shared_layout(context, storage)
-    at = swizzled(coordinate(layout, index, Axis.MEMORY, context), layout.swizzle)
-    slot = context.slots.get(storage)
-    if slot is not None:
-        at = binary("+", binary("*", slot, slot_size(context, storage)), at)
-    return flat, (at,)
+    at = coordinate(layout, index, Axis.MEMORY, context)
+    at = swizzled(at, layout.swizzle)
+    return flat, (binary("+", context.slots[storage], at) if storage in context.slots else at,)
 
 
 def swizzled(at: Expr, swizzle: BitMap) -> Expr:
@@ -125,8 +125,9 @@ def swizzled(at: Expr, swizzle: BitMap) -> Expr:
         single = extra[j] & (extra[j] - 1) == 0
         while single and j + run < len(extra) and extra[j + run] == 1 << (j + run - shift):
             run += 1
-        bits = binary("&", binary(">>", at, j), (1 << run) - 1)
-        moved = binary("<<", bits, j - shift) if single else binary("*", bits, extra[j])
+        # as // and %, which simplification knows: rows of a power of two leave no carry
+        bits = binary("%", binary("//", at, 1 << j), 1 << run)
+        moved = binary("*", bits, 1 << (j - shift) if single else extra[j])
         out = binary("^", out, moved)
         j += run
     return binary("^", out, swizzle.constant)

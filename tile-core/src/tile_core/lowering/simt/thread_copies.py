@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd, prod
+from math import gcd
 
 from ...dtypes import INT32
-from ...expr import Expr, Load, Space, binary, cast, const, maximum, minimum, select
-from ...expr.affine import linear
+from ...expr import Expr, Load, binary, cast, const, maximum, minimum, select
 from ...inference.indices import divisor
 from ...layout.layout import Axis, Iter, Layout, grouped
 from ...layout.partition import partitions
@@ -37,7 +36,12 @@ def copy_size(context: Context, name: str, s: Copy) -> int:
 def _boxed(s: Copy, shape: tuple[int, ...]) -> bool:
     """Whether both regions have the tile's extents, the last of the source's dimensions among them, and bytes of their own."""
     bits = s.dst.dtype.bits
-    return bits >= 8 and s.src.buffer.base is None and not s.src.point[-1] and _trimmed(s.src.shape) == _trimmed(shape)
+    return (
+        bits >= 8
+        and s.src.buffer.base is None
+        and not s.src.point[-1]
+        and _trimmed(s.src.shape) == _trimmed(shape)
+    )
 
 
 def _trimmed(shape: tuple[int | Expr, ...]) -> tuple[int | Expr, ...]:
@@ -94,7 +98,7 @@ def _pieces(context: Context, name: str, shape: tuple[int, ...], elements: int) 
 def _shortened(layout: Layout, elements: int) -> Layout | None:
     """The partition of runs of ``elements``, if each is in one thread."""
     groups = grouped(layout)
-    if groups is None or not groups[-1] and elements > 1:
+    if groups is None or (not groups[-1] and elements > 1):
         return None
     last = list(groups[-1])
     left = elements
@@ -113,12 +117,12 @@ def _shortened(layout: Layout, elements: int) -> Layout | None:
     return replace(layout, shape=shape, box=box, iters=iters)
 
 
-def _source(
-    context: Context, s: Copy, at: tuple[Expr, ...], elements: int
-) -> tuple[Expr | None, Place]:
+def _source(context: Context, s: Copy, at: tuple[Expr, ...], elements: int) -> tuple[Expr | None, Place]:
     """How many bytes of a piece exist (None: surely all), and where it begins; the start of the tensor if there are none."""
     index = element_index(s.src, at)
-    conditions = [c for c in (context.simple(c) for c in inside(s.src, at)) if getattr(c, "value", None) is not True]
+    conditions = [
+        c for c in (context.simple(c) for c in inside(s.src, at)) if getattr(c, "value", None) is not True
+    ]
     place = Place(s.src.buffer, index, "r")
     if not conditions:
         return None, _placed(context, place)

@@ -1,0 +1,204 @@
+"""Hopper's engines in the lowering's words: TMA copies, mbarriers, wgmma, and what warps and warpgroups do around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+
+from tile_core.dtypes import DType, dtype
+from tile_core.expr import Expr, Var, binary, cast, const
+from tile_core.layout.layout import Axis, Layout, grouped
+from tile_core.lowering.simt.boxes import MatrixTask, Operand
+from tile_core.program import Invoke, Place, Stmt
+
+from ..atoms import SHORT
+from ..prelude.warpgroup import name_of
+
+UINT64 = dtype("uint64")
+SUFFIX = {"float32": "f32", "int32": "s32", "float16": "b32"}
+SETTLE = {"tensor": "wgmma_wait<{}>", "store": "bulk_wait_read<{}>"}
+COMMIT = {"tensor": "wgmma_commit", "store": "bulk_commit"}
+PACK = {"float16": "f16x2_from_f32", "bfloat16": "bf16x2_from_f32"}
+
+
+class HopperEngines:
+    """TMA, wgmma and mbarriers of sm_90a. Each method gives the call of one named helper of the prelude."""
+
+    def prepare(self, tokens: Iterable[tuple[Place, int]]) -> Iterable[Stmt]:
+        for token, arrivals in tokens:
+            yield Invoke("mbarrier_init", (token, const(arrivals)))
+        yield Invoke("fence_mbarrier_init")
+
+    def expect(self, token: Place, bytes: int) -> Stmt:
+        return Invoke("mbarrier_arrive_expect_tx", (token, const(bytes)))
+
+    def arrive(self, token: Place) -> Stmt:
+        return Invoke("mbarrier_arrive", (token,))
+
+    def wait(self, token: Place, parity: Expr) -> Stmt:
+        return Invoke("mbarrier_wait", (token, parity))
+
+    def load(self, box: Var, start: Sequence[Expr], into: Place, token: Place) -> Stmt:
+        return Invoke(f"tma_load_{len(start)}d", (into, box, token, *reversed(start)))
+
+    def store(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:
+        return Invoke(f"tma_store_{len(start)}d", (box, source, *reversed(start)))
+
+    def commit(self, engine: str) -> Stmt:
+        return Invoke(COMMIT[engine])
+
+    def settle(self, engine: str, pending: int) -> Stmt:
+        return Invoke(SETTLE[engine].format(pending))
+
+    def visible(self) -> Stmt:
+        return Invoke("fence_proxy_async_shared")
+
+    def hold(self, registers: Place, count: int, dtype: DType) -> Stmt:
+        words = count // 2 if dtype.bits == 16 else count
+        return Invoke(f"hold_registers_{SUFFIX[dtype.name]}<{words}>", (_typed(registers, dtype),))
+
+    def zero(self, registers: Place, count: int, dtype: DType) -> Stmt:
+        words = count // 2 if dtype.bits == 16 else count
+        return Invoke(f"zero_registers_{SUFFIX[dtype.name]}<{words}>", (_typed(registers, dtype),))
+
+    def uniform(self, value: Expr, result: Var) -> Stmt:
+        return Invoke("uniform", (value,), result)
+
+    def elected(self, result: Var) -> Stmt:
+        return Invoke("elect_one", (), result)
+
+    def subgroup_sync(self) -> Stmt:
+        return Invoke("warp_sync")
+
+    def registers(self, count: int, more: bool) -> Stmt:
+        return Invoke(f"setmaxnreg_{'inc' if more else 'dec'}<{count}>")
+
+    def pack(self, low: Expr, high: Expr, dtype: DType, result: Var) -> Stmt:
+        return Invoke(PACK[dtype.name], (low, high), result)
+
+    def store_matrices(self, to: Place, words: Place) -> Stmt:
+        return Invoke("stmatrix_x4", (to, words))
+
+    def multiply(self, task: MatrixTask) -> Iterable[Stmt]:
+        return _Product(task).statements()
+
+
+def _typed(registers: Place, dtype: DType) -> Place:
+    return Place(registers.buffer, registers.indices, registers.access, "u32" if dtype.bits == 16 else "")
+
+
+class _Product:
+    """The wgmma instructions of one task. Descriptors: PTX ISA, "Matrix Descriptor Format" and "Shared Memory Matrix Layout"."""
+
+    def __init__(self, task: MatrixTask) -> None:
+        self.task, self.choice = task, task.choice
+        atom = task.choice.atom
+        if atom is None:
+            raise ValueError("multiply-adds are not this engine's")
+        self.atom = atom
+        self.depth = atom.shape[2]
+        wm, wn = task.choice.warps
+        m, n, k = task.shape
+        self.steps = k // self.depth
+        self.rows, self.columns = m // (64 * wm), n // (task.choice.n * wn)
+        a, b = task.a, task.b
+        self.name = name_of(
+            task.choice.n,
+            SHORT[atom.types[2]],
+            SHORT[atom.types[0]],
+            SHORT[atom.types[1]],
+            rs=a.held,
+            a_transposed=a.flipped and not a.held,
+            b_transposed=not b.flipped,
+        )
+
+    def statements(self) -> Iterator[Stmt]:
+        wm, wn = self.choice.warps
+        row = binary("*", binary("%", self.task.group, wm), 64 * self.rows)
+        column = binary("*", binary("%", binary("//", self.task.group, wm), wn), self.choice.n * self.columns)
+        a, b = self.task.a, self.task.b
+        first = Var("a_at", UINT64, 1), Var("b_at", UINT64, 1)
+        if not a.held:
+            # stored (m, k), or (k, m): rows of the product are then the second index
+            yield self.descriptor(
+                first[0], a, (column * 0, row) if a.flipped else (row, column * 0), a.flipped
+            )
+        yield self.descriptor(
+            first[1], b, (column, row * 0) if b.flipped else (row * 0, column), not b.flipped
+        )
+        yield Invoke("wgmma_fence")
+        for step in range(self.steps):
+            for i in range(self.rows):
+                for j in range(self.columns):
+                    yield self.one(first, step, i, j)
+        yield Invoke("wgmma_commit")
+
+    def one(self, first: tuple[Var, Var], step: int, i: int, j: int) -> Stmt:
+        a, b, c = self.task.a, self.task.b, self.task.c
+        k = step * self.depth
+        register = c.layout.place((i * 64, j * self.choice.n))[Axis.REGISTER]
+        if a.held:
+            left: Expr | Place = Place(
+                a.buffer, (const(a.layout.place((i * 64, k))[Axis.REGISTER]),), "r", "const u32"
+            )
+        else:
+            left = self.moved(first[0], a, (k, i * 64) if a.flipped else (i * 64, k))
+        right = self.moved(first[1], b, (j * self.choice.n, k) if b.flipped else (k, j * self.choice.n))
+        more = const(1) if step else cast(self.task.accumulate, "int32")
+        type = "u32" if c.buffer.dtype.bits == 16 else ""
+        return Invoke(self.name, (Place(c.buffer, (const(register),), "rw", type), left, right, more))
+
+    def descriptor(self, result: Var, x: Operand, at: tuple[Expr, Expr], along_outer: bool) -> Stmt:
+        """Where an operand of this group begins and how it lies. ``along_outer``: contiguous along m or n, not along k."""
+        span, (leading, stride) = span_of(x.layout, x.buffer.dtype.bits), _steps(x, along_outer)
+        start = binary("+", x.offset, _element(x.layout, at))
+        place = Place(x.buffer, (start,), "r", window=True)
+        return Invoke("wgmma_descriptor", (place, const(leading), const(stride), const(span)), result)
+
+    def moved(self, first: Var, x: Operand, at: tuple[int, int]) -> Expr:
+        plain = Layout(x.layout.shape, x.layout.iters)
+        bytes = plain.place(at).get(Axis.MEMORY, 0) * x.buffer.dtype.bits // 8
+        return binary("+", first, const(bytes >> 4, UINT64)) if bytes else first
+
+
+def _element(layout: Layout, at: tuple[Expr, Expr]) -> Expr:
+    """The element at a place whose coordinates are multiples of whole digits, before the swizzle."""
+    groups = grouped(layout)
+    if groups is None:
+        raise ValueError(f"{layout} is no layout of an operand")
+    out: Expr = const(0)
+    for x, group in zip(at, groups, strict=True):
+        rest = prod(i.extent for i in group)
+        for it in group:
+            rest //= it.extent
+            digit = binary("%", binary("//", x, rest), it.extent)
+            out = binary("+", out, binary("*", digit, it.stride))
+    return out
+
+
+def span_of(layout: Layout, bits: int) -> int:
+    """Bytes of the swizzle of a tile: 0, 32, 64 or 128."""
+    moved = [c ^ (1 << n) for n, c in enumerate(layout.swizzle.columns)]
+    return {0: 0, 1: 32, 2: 64, 3: 128}[sum(1 for m in moved if m)]
+
+
+def _steps(x: Operand, along_outer: bool) -> tuple[int, int]:
+    """Leading and stride byte offsets of a descriptor.
+
+    Contiguous along k: ``stride`` to the next 8 rows, ``leading`` to the next 16 bytes along k (not used with a swizzle).
+    Contiguous along m or n: ``leading`` to the next span along it, ``stride`` to the next 8 along k; without a swizzle the other
+    way round.
+    """
+    bits, span = x.buffer.dtype.bits, span_of(x.layout, x.buffer.dtype.bits)
+    plain = Layout(x.layout.shape, x.layout.iters)
+    rows, columns = x.layout.shape
+
+    def bytes_at(row: int, column: int) -> int:
+        if row >= rows or column >= columns:
+            return 16  # there is no next one: any legal value
+        return plain.place((row, column)).get(Axis.MEMORY, 0) * bits // 8
+
+    down, along = bytes_at(8, 0), bytes_at(0, (span or 16) * 8 // bits)
+    if not along_outer:
+        return (along if not span else 16), down
+    return (along, down) if span else (down, along)

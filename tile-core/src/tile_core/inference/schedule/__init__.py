@@ -1,0 +1,1 @@
+"""Scheduling of loops over asynchronous engines."""

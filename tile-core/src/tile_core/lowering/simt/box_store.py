@@ -1,0 +1,208 @@
+"""Results from registers to a tensor by the copy engine: each group stages pieces of its rows in shared memory, then stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from ...dtypes import UINT32, DType
+from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const
+from ...expr.intervals import interval
+from ...inference.bulk import BoxCopy, boxes
+from ...inference.model import GemmChoice
+from ...layout.layout import Axis, Layout
+from ...layout.panels import span_tile
+from ...program import Copy, If, Place, Region, Stmt, Store, Sync
+from .context import Context, coordinate
+from .places import swizzled
+
+ROWS, COLUMNS = 64, 8  # of one part of an accumulator: 4 subgroups of 16 rows; 8 columns to a matrix
+GROUP_BARRIERS = 2  # numbers of the barriers of the groups; 0 is the whole block's, 1 that of all groups
+MOST_BUFFERS = 4
+
+
+@dataclass
+class BoxStore:
+    """Stores of one launch. ``spare``: bytes of shared memory that they may take; ``box``: the parameter of a tensor's boxes."""
+
+    context: Context
+    group: Expr
+    box: Callable[[BoxCopy], Var]
+    spare: int
+    staged: list[Buffer] = field(default_factory=list[Buffer])
+
+    def __post_init__(self) -> None:
+        rules, engines = self.context.plan.info.bulk, self.context.instructions.bulk
+        assert rules is not None and engines is not None
+        self.rules, self.engines = rules, engines
+        self.groups = self.context.threads // rules.group
+
+    def store(self, s: Copy) -> tuple[Stmt, ...] | None:
+        """The statements of a copy from a fragment to a tensor; None if it is not for the copy engine."""
+        choice = self.accumulator(s)
+        piece = choice and self.piece(s, choice)
+        if choice is None or piece is None:
+            return None
+        return tuple(_Store(self, s, choice, *piece).statements())
+
+    def accumulator(self, s: Copy) -> GemmChoice | None:
+        """How the fragment was made, if each group holds whole rows of it."""
+        fragment = s.src.buffer
+        if fragment.space is not Space.FRAGMENT or not s.src.whole or s.dst.buffer.space is not Space.GLOBAL:
+            return None
+        layout = self.context.plan.layouts.get(fragment)
+        for choice in self.context.plan.atoms.values():
+            on_engine = choice.atom is not None and choice.atom.threads == self.rules.group
+            if on_engine and choice.c == layout and choice.warps == (self.groups, 1) and not layout.padded:
+                return choice
+        return None
+
+    def piece(self, s: Copy, choice: GemmChoice) -> tuple[BoxCopy, Layout, int] | None:
+        """(boxes of one piece, layout of its staging tile, how many staging tiles) of a group's rows."""
+        rows, columns = choice.c.shape
+        rows //= self.groups
+        dst, bits = s.dst, s.dst.dtype.bits
+        if dst.buffer.base is not None or dst.buffer.source is not None or bits not in (16, 32):
+            return None
+        for span in self.rules.spans:
+            width = span * 8 // bits
+            if columns % width or rows > self.rules.largest:
+                continue
+            layout = span_tile((rows, width), span, bits)
+            found = boxes(self.part(dst, rows, width, 0), layout, self.rules)
+            count = min(columns // width, MOST_BUFFERS, self.spare // (self.groups * rows * span))
+            if found is None or len(found.pieces) != 1 or count < 1 or not self.starts_inside(found):
+                return None
+            return found, layout, count
+        return None
+
+    def part(self, dst: Region, rows: int, width: int, column: int) -> Region:
+        """The box of the region that this group's piece from ``column`` on covers."""
+        kept = [n for n, p in enumerate(dst.point) if not p][-2:]
+        start, extent = list(dst.start), list(dst.extent)
+        if len(kept) == 2:
+            start[kept[0]] = binary("+", start[kept[0]], binary("*", self.group, rows))
+            start[kept[1]] = binary("+", start[kept[1]], column)
+            extent[kept[0]], extent[kept[1]] = rows, width
+        return replace(dst, start=tuple(start), extent=tuple(extent), whole=False)
+
+    def starts_inside(self, found: BoxCopy) -> bool:
+        """A box that begins before the tensor cannot be stored."""
+        lows = [interval(x, self.context.range_of).low for x in found.start]
+        return all(low is not None and low >= 0 for low in lows)
+
+    def tile(self, dtype: DType, elements: int) -> Buffer:
+        """Staging tiles, shared by all stores of one type."""
+        for b in self.staged:
+            if b.dtype == dtype and b.shape[0] == elements:
+                return b
+        out = self.context.scratch("stored", elements, dtype)
+        self.staged.append(out)
+        self.spare -= elements * dtype.bits // 8
+        return out
+
+    def meet(self) -> Stmt:
+        """All threads of this group."""
+        if self.groups == 1:
+            return Sync(1, self.context.threads)
+        return Sync(self.context.simple(binary("+", self.group, GROUP_BARRIERS)), self.rules.group)
+
+    def leader(self, *body: Stmt) -> Stmt:
+        return If(binary("==", binary("%", self.context.thread, self.rules.group), 0), body)
+
+    def finish(self) -> tuple[Stmt, ...]:
+        """A block's shared memory is there until it ends: the last stores must have been read."""
+        return (self.leader(self.engines.settle("store", 0)),) if self.staged else ()
+
+
+@dataclass
+class _Store:
+    """One copy. Pieces of ``width`` columns go through a ring of ``count`` staging tiles of each group."""
+
+    owner: BoxStore
+    s: Copy
+    choice: GemmChoice
+    found: BoxCopy
+    layout: Layout
+    count: int
+
+    def __post_init__(self) -> None:
+        self.context, self.engines = self.owner.context, self.owner.engines
+        self.rows, self.width = self.layout.shape
+        self.size = prod(self.layout.shape)
+        self.columns = self.choice.c.shape[1]
+        self.registers = self.context.register_file(self.s.src.buffer)
+        groups = self.owner.groups
+        self.stage = self.owner.tile(self.s.dst.dtype, groups * self.count * self.size)
+        self.box = self.owner.box(self.found)
+        self.words = self.context.private("packed", 4, UINT32)
+
+    def statements(self) -> Iterator[Stmt]:
+        for n in range(self.columns // self.width):
+            yield from self.one(n)
+
+    def one(self, n: int) -> Iterator[Stmt]:
+        """Stage piece ``n`` when the store that used its staging tile has been read, then store it."""
+        if n == 0 or n >= self.count:
+            yield self.owner.leader(self.engines.settle("store", 0 if n == 0 else self.count - 1))
+            yield self.owner.meet()
+        at = binary("*", binary("+", binary("*", self.owner.group, self.count), n % self.count), self.size)
+        yield from self.write(at, n * self.width)
+        yield self.engines.visible()
+        yield self.owner.meet()
+        part = self.owner.part(self.s.dst, self.rows, self.width, n * self.width)
+        start = [self.context.simple(x) for x in part.start]
+        source = Place(self.stage, (self.context.simple(at),), "r", window=True)
+        yield self.owner.leader(self.engines.store(self.box, start, source), self.engines.commit("store"))
+
+    def write(self, at: Expr, column: int) -> Iterator[Stmt]:
+        """This thread's elements of the columns from ``column`` on, converted, into the staging tile."""
+        halves = self.s.dst.dtype.bits == 16 and self.s.src.dtype.bits == 32 and self.width % 16 == 0
+        for block in range(0, self.rows, ROWS):
+            for c in range(0, self.width, 16 if halves else COLUMNS):
+                if halves:
+                    yield from self.matrices(at, block, column, c)
+                else:
+                    yield from self.pairs(at, block, column, c)
+
+    def lane(self) -> tuple[Expr, Expr]:
+        """(first row of this subgroup in a part of the accumulator, this thread's number in the subgroup)."""
+        thread, lanes = self.context.thread, self.context.plan.info.subgroup
+        inside = binary("%", thread, self.owner.rules.group)
+        row = binary("*", binary("//", inside, lanes), 16)
+        return row, binary("%", thread, lanes)
+
+    def element(self, at: Expr, row: Expr, column: Expr) -> Expr:
+        place = coordinate(self.layout, (row, column), Axis.MEMORY, self.context)
+        inside = self.context.simple(swizzled(place, self.layout.swizzle))
+        return binary("+", self.context.simple(at), inside)
+
+    def value(self, row: int, column: int) -> Expr:
+        """The register of this thread that is ``row`` (of its own rows 0 and 8 in a part) and ``column`` further."""
+        at = self.choice.c.place((row, column))[Axis.REGISTER]
+        return Load(self.registers, (const(at),))
+
+    def matrices(self, at: Expr, block: int, column: int, c: int) -> Iterator[Stmt]:
+        """Four 8x8 matrices: 16 rows by 16 columns of each subgroup. Thread i gives the address of row i % 16, half i // 16."""
+        for n, (right, low) in enumerate(((0, 0), (0, 8), (8, 0), (8, 8))):
+            x, y = (self.value(block + low, column + c + right + e) for e in (0, 1))
+            word = Var("word", UINT32, self.context.unique("word"))
+            yield self.engines.pack(x, y, self.s.dst.dtype, word)
+            yield Store(self.words, (const(n),), word)
+        row, lane = self.lane()
+        row = binary("+", binary("+", row, block), binary("%", lane, 16))
+        target = self.element(at, row, binary("+", binary("*", binary("//", lane, 16), 8), c))
+        yield self.engines.store_matrices(
+            Place(self.stage, (target,), "w", window=True), Place(self.words, (const(0),))
+        )
+
+    def pairs(self, at: Expr, block: int, column: int, c: int) -> Iterator[Stmt]:
+        """Two neighbours in each of this thread's two rows."""
+        row, lane = self.lane()
+        for low in (0, 8):
+            for e in (0, 1):
+                there = binary("+", binary("+", row, block + low), binary("//", lane, 4))
+                across = binary("+", binary("*", binary("%", lane, 4), 2), c + e)
+                value = cast(self.value(block + low, column + c + e), self.s.dst.dtype)
+                yield Store(self.stage, (self.element(at, there, across),), value, span=self.s.span)

@@ -1,0 +1,88 @@
+"""One stream of a scheduled loop as statements: a kernel step runs every op of the stream, of an iteration as old as its stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ...dtypes import INT32
+from ...expr import Expr, Var, binary, const
+from ...expr.intervals import Interval
+from ...inference.schedule.program import Schedule, Step
+from ...program import For, If, Stmt
+from .barriers import UniformFor
+from .context import Context
+from .signals import SIGNAL, Signals
+
+Run = Callable[[str, Expr, Expr], Iterable[Stmt]]
+
+
+@dataclass(frozen=True)
+class KernelSteps:
+    """``base``: how many iterations ran before this run of the loop. ``run``: the statements of an op, given the number of
+    the iteration in this run and in all, and how it tells that it is done. ``wait_group``: wait until of the groups that
+    the op belongs to so many are pending. ``settled``: what stands between the loop and the last, partial steps: after it no
+    group of this stream is at work.
+    """
+
+    context: Context
+    signals: Signals
+    name: str
+    loop: For
+    schedule: Schedule
+    stream: str
+    base: Expr
+    run: Run
+    wait_group: Callable[[str, int], Stmt]
+    settled: tuple[Stmt, ...] = ()
+
+    def statements(self) -> Iterator[Stmt]:
+        extent = self.loop.extent
+        k = self.counter()
+        body = [s for step in self.steps for s in self.guarded(step, k)]
+        yield UniformFor(k, const(0), extent, tuple(body), span=self.loop.span)
+        yield from self.settled
+        for late in range(max((s.stage for s in self.steps), default=0)):
+            for step in self.steps:
+                if step.stage > late:
+                    yield from self.drained(step, late)
+
+    def counter(self) -> Var:
+        """Counts kernel steps: the user's own variable, if it counts iterations from 0."""
+        extent, own = self.loop.extent, self.loop.var
+        plain = getattr(self.loop.start, "value", None) == 0 and self.loop.step == 1
+        if plain and own is not None and own.dtype == INT32:
+            self.context.ranges[own] = Interval(0, extent - 1 if isinstance(extent, int) else None)
+            return own
+        return self.context.var("step", extent if isinstance(extent, int) else 1 << 31)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.schedule.streams[self.stream]
+
+    def guarded(self, step: Step, k: Var) -> Iterator[Stmt]:
+        if not step.stage:
+            yield from self.one(step, k)
+            return
+        body = tuple(self.one(step, binary("-", k, step.stage)))
+        yield If(binary(">=", k, step.stage), body, span=self.loop.span)
+
+    def drained(self, step: Step, late: int) -> Iterator[Stmt]:
+        """The step of an iteration that began before the loop ended. All groups are settled by then."""
+        extent = self.loop.extent
+        iteration = binary("+", extent, late - step.stage)
+        body = tuple(self.one(step, iteration, groups=False))
+        if not isinstance(extent, int):
+            yield If(binary(">=", iteration, 0), body, span=self.loop.span)
+        elif extent >= step.stage - late:
+            yield from body
+
+    def one(self, step: Step, iteration: Expr, groups: bool = True) -> Iterator[Stmt]:
+        instance = self.context.simple(binary("+", self.base, iteration))
+        for w in step.waits:
+            token = self.schedule.tokens[w.token]
+            if token.kind == SIGNAL:
+                yield from self.signals.wait(self.name, token, w, instance)
+            elif groups and token.kind == "group":
+                yield self.wait_group(token.producers[0], w.distance)
+        yield from self.run(step.op, iteration, instance)

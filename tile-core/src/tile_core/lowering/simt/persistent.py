@@ -1,0 +1,122 @@
+"""Which tiles a block works on, and in which order: one block for each core walks over all tiles, near ones at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod, sqrt
+
+from ...dtypes import INT32
+from ...expr import Expr, Var, binary, ceildiv, const, dim, select, variables
+from ...expr.intervals import Interval
+from ...program import Bind, Launch, Stmt
+from .barriers import UniformFor
+from .context import Context
+
+Extent = int | Expr
+
+
+@dataclass(frozen=True)
+class Walk:
+    """``vars`` and ``grid`` are those of the new launch. ``repeats``: whether a block may have several tiles."""
+
+    context: Context
+    launch: Launch
+    vars: tuple[Var, ...]
+    grid: tuple[Extent, ...]
+    repeats: bool
+    total: Extent
+    panel: int
+
+    def around(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """``body`` for every tile of this block."""
+        (block,) = self.vars
+        if not self.repeats:
+            return (*self.numbers(block), *body)
+        (blocks,) = self.grid
+        turn = self.context.var("turn", 1 << 31)
+        number = self.context.simple(binary("+", block, binary("*", turn, blocks)))
+        at = self.context.var("number", 1 << 31)
+        turns = dim(ceildiv(binary("-", self.total, block), blocks))
+        inner = (Bind(at, number), *self.numbers(at), *body)
+        return (UniformFor(turn, const(0), turns, inner, span=self.launch.span),)
+
+    def numbers(self, at: Expr) -> tuple[Stmt, ...]:
+        """The user's block numbers of tile number ``at``. Panels of ``panel`` rows are walked column by column, to and fro."""
+        vars, grid = self.launch.vars, self.launch.grid
+        if len(vars) == 1:
+            return (Bind(vars[0], at),)
+        out: list[Stmt] = []
+        columns, rows = grid[0], grid[1]
+        if len(vars) > 2:
+            plane = binary("*", columns, rows)
+            out.append(Bind(vars[2], self.context.simple(binary("truncdiv", at, plane))))
+            at = binary("truncmod", at, plane)
+        if self.panel == 1:
+            out += [
+                Bind(vars[0], binary("truncmod", at, columns)),
+                Bind(vars[1], binary("truncdiv", at, columns)),
+            ]
+            return tuple(out)
+        panel, inside, height = (self.context.var(n, 1 << 31) for n in ("panel", "inside", "height"))
+        each = self.context.simple(binary("*", columns, self.panel))
+        first = binary("*", panel, self.panel)
+        left = binary("-", rows, first)
+        whole = isinstance(rows, int) and rows % self.panel == 0
+        column = binary("truncdiv", inside, height)
+        back = binary("-", binary("-", columns, 1), column)
+        odd = binary("==", binary("truncmod", panel, 2), 1)
+        return (
+            *out,
+            Bind(panel, binary("truncdiv", at, each)),
+            Bind(inside, binary("truncmod", at, each)),
+            Bind(height, const(self.panel) if whole else binary("min", left, self.panel)),
+            Bind(vars[1], binary("+", first, binary("truncmod", inside, height))),
+            Bind(vars[0], select(odd, back, column, lazy=False)),
+        )
+
+
+def walk(context: Context, launch: Launch) -> Walk:
+    """The walk of a launch: blocks for the cores that the target has, or for the tiles if these are fewer."""
+    cores = context.plan.info.cores
+    grid = launch.grid
+    block = Var("block", INT32, 902)
+    known = [g for g in grid if isinstance(g, int)]
+    if len(known) == len(grid):
+        total: Extent = prod(known)
+        blocks: Extent = min(prod(known), cores)
+        repeats = prod(known) > cores
+    else:
+        product: Expr = const(1)
+        for g in grid:
+            product = binary("*", product, g)
+        total, blocks, repeats = context.simple(product), binary("min", product, cores), True
+    context.ranges[block] = Interval(0, cores - 1)
+    return Walk(context, launch, (block,), (blocks,), repeats, total, _panel(context, launch))
+
+
+def _panel(context: Context, launch: Launch) -> int:
+    """Rows of tiles in a panel, so that the tiles which run at one time read as little as possible: nearly a square of bytes."""
+    if len(launch.grid) < 2:
+        return 1
+    if launch.swizzle is not None:
+        return max(1, launch.swizzle[0])
+    across = _bytes(context, launch.vars[0], launch.vars)
+    down = _bytes(context, launch.vars[1], launch.vars)
+    if not across or not down:
+        return 1
+    wanted = sqrt(context.plan.info.cores * across / down)
+    rows = launch.grid[1]
+    best = 1 << max(0, round(wanted).bit_length() - 1)
+    return max(1, min(best, rows)) if isinstance(rows, int) else best
+
+
+def _bytes(context: Context, var: Var, block: Sequence[Var]) -> int:
+    """Bytes that one iteration copies which depend on ``var`` and on no other block number."""
+    others = {v for v in block if v != var}
+    out = 0
+    for copy in context.plan.bulk.values():
+        used = {v for x in copy.start for v in variables(x)}
+        if var in used and not used & others:
+            out += copy.bytes
+    return out

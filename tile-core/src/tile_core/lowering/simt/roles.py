@@ -1,0 +1,315 @@
+"""Launches whose copies run ahead in a subgroup of their own: what each role does, and how the roles tell each other.
+
+One more group of threads is added to the block. One of its threads starts the copies of all scheduled loops, the user's own threads
+do the rest; both walk the same loops, and wait for each other's tokens only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...dtypes import BOOL, HANDLE, INT32
+from ...expr import Buffer, Expr, Space, Var, binary, const, loads
+from ...expr.intervals import Interval
+from ...inference.bulk import BoxCopy
+from ...inference.schedule.program import Schedule, Token
+from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Stmt, Store, Sync
+from ...program.visit import expressions, read_buffers, statements, written_buffers
+from .barriers import Pending, synchronised
+from .box_store import BoxStore
+from .boxes import BoxMap
+from .context import Context
+from .engine_gemm import on_engine, zero
+from .persistent import Walk, walk
+from .places import tile
+from .role_loop import COPY, MAIN, RoleLoop, is_end
+from .signals import Signals
+
+OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
+FEW_REGISTERS = {2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
+REGISTER_FILE = 65536
+REGISTER_STEP = 8  # registers of a group change in steps of 8
+MOST_REGISTERS = 240
+RESERVED = 2048  # bytes of shared memory: tokens, and what alignment costs
+
+Lower = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
+
+
+@dataclass
+class Roles:
+    """How one launch is split. ``loops``: the scheduled loops by name. ``lower``: the statements of the user's threads.
+
+    After ``run``, ``maps`` are the parameters that describe tensors to the copy engine, and ``conditions`` what must hold at
+    a launch.
+    """
+
+    context: Context
+    launch: Launch
+    lower: Lower
+    loops: dict[str, For]
+    walk: Walk
+    maps: dict[BoxMap, Var] = field(default_factory=dict[BoxMap, Var])
+    conditions: dict[Expr, None] = field(default_factory=dict[Expr, None])
+    counters: dict[tuple[str, str], Buffer] = field(default_factory=dict[tuple[str, str], Buffer])
+
+    @staticmethod
+    def of(context: Context, launch: Launch, lower: Lower) -> Roles | None:
+        """The split of a launch; None if no loop of it is scheduled over the copy engine, or one cannot be walked twice."""
+        info = context.plan.info
+        if context.instructions.bulk is None or info.bulk is None or launch.thread_vars:
+            return None
+        if launch.thread_count % info.bulk.group or launch.thread_count + info.bulk.group > info.max_threads:
+            return None
+        inside = {id(s) for s in statements(launch.body)}
+        loops = {
+            r.name: r.stmt
+            for r in context.plan.graph.loops
+            if isinstance(r.stmt, For) and id(r.stmt) in inside and r.name in context.plan.schedules
+        }
+        if not loops or not all(_steps_only(context, s) for s in loops.values()):
+            return None
+        if not _sliceable(launch, loops):
+            return None
+        return Roles(context, launch, lower, loops, walk(context, launch))
+
+    def __post_init__(self) -> None:
+        plan, engines, rules = self.context.plan, self.context.instructions.bulk, self.context.plan.info.bulk
+        assert engines is not None and rules is not None
+        self.engines, self.rules = engines, rules
+        self.groups = self.launch.thread_count // rules.group
+        self.group = Var("group", INT32, self.context.unique("group"))
+        self.context.ranges[self.group] = Interval(0, self.groups - 1)
+        self.names = {id(s): name for name, s in self.loops.items()}
+        self.schedules: dict[str, Schedule] = {name: plan.schedules[name] for name in self.loops}
+        self.signals = Signals(self.context, engines, self.schedules, self.arrivals)
+        self.rings = {
+            b: depth
+            for s in self.schedules.values()
+            for b, depth in s.depth.items()
+            if b.space is Space.SHARED
+        }
+        self.absorbed = {id(s): frozenset(_fresh(self.launch.body, s)) for s in self.loops.values()}
+        self.sizes: dict[Buffer, int] = {}
+        for storage, depth in self.rings.items():
+            flat = tile(self.context, storage)
+            (size,) = (d for d in flat.shape if isinstance(d, int))
+            self.sizes[storage] = size
+            self.context.tiles[storage] = replace(flat, shape=(size * depth,))
+        self.stores = BoxStore(self.context, self.group, self.box, self.spare())
+
+    def spare(self) -> int:
+        """Bytes of shared memory that no tile of the user and no ring takes."""
+        space = self.context.plan.info.space("shared")
+        used = sum(n * self.rings[b] * b.dtype.bits // 8 for b, n in self.sizes.items())
+        for b, layout in self.context.plan.layouts.items():
+            if b.space is Space.SHARED and b not in self.rings:
+                used += layout.footprint() * b.dtype.bits // 8
+        return (space.capacity if space else 0) - used - RESERVED
+
+    # The launch.
+
+    def run(self) -> Launch:
+        """The whole launch: tokens are set up, then each role goes its way."""
+        mine, ahead = self.own_role(), self.copy_role()
+        thread = self.context.thread
+        body = (
+            self.engines.uniform(binary("//", thread, self.rules.group), self.group),
+            If(binary("==", thread, 0), self.signals.prepare()),
+            Sync(),
+            If(binary("==", self.group, self.groups), ahead, mine),
+        )
+        return replace(
+            self.launch,
+            vars=self.walk.vars,
+            grid=self.walk.grid,
+            threads=(self.context.threads + self.rules.group,),
+            thread_vars=(thread,),
+            body=body,
+            layouts=(),
+            swizzle=None,
+        )
+
+    def quota(self, more: bool) -> tuple[Stmt, ...]:
+        """Registers move from the threads that copy to those that compute, if these could use them."""
+        each = REGISTER_FILE // (self.context.threads + self.rules.group) // REGISTER_STEP * REGISTER_STEP
+        if each >= MOST_REGISTERS or self.groups not in FEW_REGISTERS:
+            return ()
+        few = FEW_REGISTERS[self.groups]
+        many = (each * (self.groups + 1) - few) // self.groups // REGISTER_STEP * REGISTER_STEP
+        return (self.engines.registers(min(MOST_REGISTERS, many) if more else few, more),)
+
+    def own_role(self) -> tuple[Stmt, ...]:
+        body = self.lower(self.launch.body)
+        apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
+        body = synchronised(body, Pending(apart=frozenset(apart)), Sync(OWN_BARRIER, self.context.threads))
+        return (
+            *self.quota(more=True),
+            *self.start_counters(MAIN),
+            *self.walk.around(body),
+            *self.stores.finish(),
+        )
+
+    def copy_role(self) -> tuple[Stmt, ...]:
+        body = tuple(t for s in self.launch.body for t in self.copying(s))
+        chosen = Var("chosen", BOOL, self.context.unique("chosen"))
+        work = If(chosen, (*self.start_counters(COPY), *self.walk.around(body)))
+        first = self.context.threads + self.context.plan.info.subgroup
+        return (
+            *self.quota(more=False),
+            If(binary("<", self.context.thread, first), (self.engines.elected(chosen), work)),
+        )
+
+    def copying(self, s: Stmt) -> Iterator[Stmt]:
+        """The part of ``s`` that starts copies: loops and branches around them, and scalars that these need."""
+        match s:
+            case For() if id(s) in self.names:
+                yield from self.steps(s, COPY)
+            case For() if self.contains(s):
+                yield replace(s, body=tuple(t for u in s.body for t in self.copying(u)), kind="serial")
+            case If() if self.contains(s):
+                then, other = (tuple(t for u in part for t in self.copying(u)) for part in (s.then, s.other))
+                yield replace(s, then=then, other=other)
+            case Bind():
+                yield s
+            case _:
+                return
+
+    def contains(self, s: Stmt) -> bool:
+        return any(id(t) in self.names for t in statements((s,)))
+
+    def statement(self, s: Stmt) -> Iterator[Stmt] | None:
+        """What the user's threads do for a statement that this split changes; None for all others."""
+        match s:
+            case For() if id(s) in self.names:
+                return self.own_loop(s)
+            case Fill() if _is_zero(s) and self.accumulates(s.dst.buffer):
+                absorbed = any(s.dst.buffer in found for found in self.absorbed.values())
+                return iter(() if absorbed else (zero(self.context, self.engines, s.dst.buffer),))
+            case Copy():
+                stored = self.stores.store(s)
+                return None if stored is None else iter(stored)
+            case _:
+                return None
+
+    def accumulates(self, c: Buffer) -> bool:
+        return any(
+            isinstance(n.stmt, Gemm) and n.stmt.c.buffer == c and self.on_engine(n.name)
+            for n in self.context.plan.graph.nodes
+        )
+
+    def on_engine(self, op: str) -> bool:
+        s = self.context.plan.graph.by_name[op].stmt
+        return isinstance(s, Gemm) and on_engine(self.context.plan, op, s)
+
+    # Loops.
+
+    def own_loop(self, s: For) -> Iterator[Stmt]:
+        """The loop; where it may have no iteration, accumulators that its first product would begin are set to zero."""
+        fresh = self.absorbed[id(s)]
+        if fresh and not (isinstance(s.extent, int) and s.extent > 0):
+            yield If(binary("<=", s.extent, 0), tuple(zero(self.context, self.engines, c) for c in fresh))
+        yield from self.steps(s, MAIN)
+
+    def steps(self, s: For, stream: str) -> Iterator[Stmt]:
+        name = self.names[id(s)]
+        yield from RoleLoop(
+            self, name, s, self.schedules[name], stream, self.counter(name, stream)
+        ).statements()
+
+    def counter(self, name: str, stream: str) -> Buffer | None:
+        """Counts iterations on over all runs of a loop; None if it runs once in a block."""
+        nested = any(
+            isinstance(t, For) and id(t) not in self.names and self.contains(t)
+            for t in statements(self.launch.body)
+        )
+        if not self.walk.repeats and not nested:
+            return None
+        key = (name, stream)
+        if key not in self.counters:
+            done = f"{name}_done"
+            self.counters[key] = Buffer(done, (), INT32, Space.VAR, number=self.context.unique(done))
+        return self.counters[key]
+
+    def start_counters(self, stream: str) -> tuple[Stmt, ...]:
+        own = [c for (_, of), c in self.counters.items() if of == stream]
+        return tuple(s for c in own for s in (Alloc(c), Store(c, (), const(0))))
+
+    def arrivals(self, loop: str, token: Token) -> int:
+        """Copies arrive once, with their bytes; the end of an engine's work in each group; what threads do in each subgroup."""
+        copies = [p for p in token.producers if p in self.context.plan.bulk]
+        own = [p for p in token.producers if p not in self.context.plan.bulk]
+        subgroups = self.context.threads // self.context.plan.info.subgroup
+        return bool(copies) + sum(self.groups if is_end(p) else subgroups for p in own)
+
+    def ring(self, storage: Buffer, instance: Expr) -> tuple[Buffer, Expr]:
+        """(the memory of a ring, where the slot of an instance begins)."""
+        slot = binary("truncmod", instance, self.rings[storage])
+        return self.context.tiles[storage], binary("*", slot, self.sizes[storage])
+
+    def box(self, found: BoxCopy) -> Var:
+        """The parameter that describes a tensor to the copy engine."""
+        self.conditions.update(dict.fromkeys(found.conditions))
+        key = BoxMap(found.tensor, found.box, found.span)
+        if key not in self.maps:
+            name = f"{found.tensor.name}_box"
+            self.maps[key] = Var(name, HANDLE, self.context.unique(name))
+        return self.maps[key]
+
+
+def _is_zero(s: Fill) -> bool:
+    return s.dst.whole and getattr(s.value, "value", None) == 0
+
+
+def _steps_only(context: Context, loop: For) -> bool:
+    """Whether each statement of the body is one op of the schedule, or a scalar made of numbers that both roles know."""
+    names, schedule = context.plan.graph.names, context.plan.schedules[context.plan.graph.region_of(loop)]
+    ops = {step.op for steps in schedule.streams.values() for step in steps}
+    for s in loop.body:
+        scalar = isinstance(s, Bind) and not any(True for x in expressions(s) for _ in loads(x))
+        if not (scalar or isinstance(s, Alloc) or names.get(id(s)) in ops):
+            return False
+    return True
+
+
+def _sliceable(launch: Launch, loops: dict[str, For]) -> bool:
+    """Whether a thread that has no tiles can walk to all loops: what it must know comes from parameters alone."""
+    own = {id(s) for s in loops.values()}
+    written = {b.storage for s in statements(launch.body) for b in written_buffers(s)}
+
+    def around(body: Sequence[Stmt]) -> bool:
+        for s in body:
+            if id(s) in own:
+                known = list(read_buffers(replace(s, body=())))
+            elif isinstance(s, Bind):
+                known = list(read_buffers(s))
+            elif any(id(t) in own for t in statements((s,))):
+                if not isinstance(s, For | If):
+                    return False
+                inner = (s.body,) if isinstance(s, For) else (s.then, s.other)
+                if not all(around(b) for b in inner):
+                    return False
+                known = [b for x in expressions(s) for b in (load.buffer for load in loads(x))]
+            else:
+                continue
+            if any(b.space is not Space.GLOBAL or b.storage in written for b in known):
+                return False
+        return True
+
+    return around(launch.body)
+
+
+def _fresh(body: Sequence[Stmt], loop: For) -> Iterator[Buffer]:
+    """Accumulators that are set to zero just before the loop, and that only one product of it uses."""
+    at = next((n for n, s in enumerate(body) if s is loop), None)
+    if at is None:
+        return
+    for s in reversed(body[:at]):
+        if not isinstance(s, Fill | Alloc | Bind):
+            return
+        if isinstance(s, Fill) and _is_zero(s):
+            users = [
+                t for t in statements(loop.body) if s.dst.buffer in (*read_buffers(t), *written_buffers(t))
+            ]
+            if len(users) == 1 and isinstance(users[0], Gemm) and users[0].c.buffer == s.dst.buffer:
+                yield s.dst.buffer

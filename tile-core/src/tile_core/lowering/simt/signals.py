@@ -1,0 +1,75 @@
+"""Tokens that anybody may wait for: words in shared memory, their slots and phases, who arrives and who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...dtypes import UINT64
+from ...expr import Buffer, Expr, Space, binary, const
+from ...inference.schedule.program import Schedule, Token, Wait
+from ...program import If, Place, Stmt
+from .context import Context
+from .instructions import BulkEngines
+
+SIGNAL = "signal"
+
+
+@dataclass
+class Signals:
+    """The tokens of all scheduled loops of a launch. ``arrivals``: how many arrive at a slot of a token in one iteration."""
+
+    context: Context
+    engines: BulkEngines
+    schedules: Mapping[str, Schedule]
+    arrivals: Callable[[str, Token], int]
+    first: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+
+    def __post_init__(self) -> None:
+        total = 0
+        for loop, token in self.tokens():
+            self.first[loop, token.name] = total
+            total += token.slots
+        self.words = Buffer(
+            "tokens", (max(1, total),), UINT64, Space.SHARED, number=self.context.unique("tokens")
+        )
+        self.context.made.append(self.words)
+
+    def tokens(self) -> Iterator[tuple[str, Token]]:
+        for loop, schedule in self.schedules.items():
+            yield from ((loop, t) for t in schedule.tokens.values() if t.kind == SIGNAL)
+
+    def place(self, loop: str, token: Token, slot: Expr) -> Place:
+        at = self.context.simple(binary("+", slot, self.first[loop, token.name]))
+        return Place(self.words, (at,), "r", window=True)
+
+    def prepare(self) -> tuple[Stmt, ...]:
+        """What one thread does before anybody uses a token."""
+        places = [
+            (self.place(loop, t, const(slot)), self.arrivals(loop, t))
+            for loop, t in self.tokens()
+            for slot in range(t.slots)
+        ]
+        return tuple(self.engines.prepare(places))
+
+    def slot(self, token: Token, instance: Expr) -> Expr:
+        return self.context.simple(binary("truncmod", instance, token.slots))
+
+    def at(self, loop: str, token: Token, instance: Expr) -> Place:
+        """The word that instance number ``instance`` of the token arrives at."""
+        return self.place(loop, token, self.slot(token, instance))
+
+    def wait(self, loop: str, token: Token, w: Wait, instance: Expr) -> Iterator[Stmt]:
+        """Wait for instance ``instance - w.distance``, if there is one.
+
+        Instance j is in slot j % slots, and its phase has parity (j // slots) % 2. One round back is the same slot with the
+        other parity; before the first round that parity counts as over, so nothing is asked then.
+        """
+        rounds = binary("truncdiv", instance, token.slots)
+        if w.distance == 0 or w.distance == token.slots:
+            parity = binary("truncmod", binary("+", rounds, int(w.distance > 0)), 2)
+            yield self.engines.wait(self.at(loop, token, instance), self.context.simple(parity))
+            return
+        before = binary("-", instance, w.distance)
+        parity = self.context.simple(binary("truncmod", binary("truncdiv", before, token.slots), 2))
+        yield If(binary(">=", before, 0), (self.engines.wait(self.at(loop, token, before), parity),))
