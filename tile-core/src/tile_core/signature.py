@@ -27,14 +27,17 @@ def launch_spec(
     if len(launches) != len(entries):
         raise ValueError(f"{len(entries)} entry points for {len(launches)} launches")
     rows = [(name, extents(s.grid), s.threads) for name, s in zip(entries, launches, strict=True)]
-    return LaunchSpec(launch_params(program), tuple(rows), program.outputs, dict(extra or {}))
+    return LaunchSpec(launch_params(program, launches), tuple(rows), program.outputs, dict(extra or {}))
 
 
-def launch_params(program: TileProgram) -> tuple[LaunchParam, ...]:
-    """Parameters in the order of the signature, then one of kind ``dim`` for each symbolic dimension."""
+def launch_params(program: TileProgram, launches: Sequence[Launch] = ()) -> tuple[LaunchParam, ...]:
+    """Parameters in the order of the signature, then one of kind ``dim`` for each symbolic dimension.
+
+    Tensors begin where calls in the program, or in the ``launches`` that a backend made of it, rely on it.
+    """
     written = {b.storage for s in statements(program.body) for b in written_buffers(s)}
     aligned: dict[Buffer, int] = {}
-    for p in (p for s in statements(program.body) for p in places(s)):
+    for p in (p for s in statements((*program.body, *launches)) for p in places(s)):
         aligned[p.buffer.storage] = max(p.aligned, aligned.get(p.buffer.storage, 1))
     own = [_param(p.name, p.value, written, aligned) for p in program.params]
     return (*own, *(LaunchParam(v.name, "dim", v.dtype.name) for v in used_dimensions(program)))

@@ -12,9 +12,9 @@ from .matrix_unit import LANES, WarpMatrixUnit
 
 def instructions(info: TargetInfo, bulk: bool = True) -> Instructions:
     """The groups of instructions that the architecture has; without ``bulk`` no copy engine and what depends on it."""
-    groups = any(e.name == "copy" and e.observed == "group" for e in info.engines)
     return Instructions(
         matrix=WarpMatrixUnit() if any(atom.threads == LANES for atom in info.atoms) else None,
-        copies=CpAsync() if groups else None,
+        # where the copy engine is at work, what stands in for it must take tensors that begin anywhere
+        copies=CpAsync() if "cp_async" in info.features and "wgmma" not in info.features else None,
         bulk=HopperEngines() if bulk and "wgmma" in info.features else None,
     )

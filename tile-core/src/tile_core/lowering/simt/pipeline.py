@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import InternalError
-from ...expr import Buffer, Expr, Space, Var, loads, variables
+from ...expr import Buffer, Expr, Space, Var, loads, reads, variables
 from ...inference.problem import is_whole
 from ...program import Alloc, Break, Continue, Copy, For, Launch, Stmt
 from ...program.visit import defined, expressions, read_buffers, statements, written_buffers
@@ -83,6 +83,8 @@ def _ahead(context: Context, launch: Launch, loop: For) -> Iterator[int]:
     """Positions of copies that may run ahead of their iteration."""
     inside = tuple(statements(loop.body))
     if loop.var is None or loop.stage or loop.order or any(isinstance(s, Break | Continue) for s in inside):
+        return
+    if any(reads(x) for x in expressions(loop)):  # how often it runs is asked at every step
         return
     changed = {b.storage for s in inside for b in written_buffers(s)}
     bound = {v for s in inside for v in defined(s)}
