@@ -115,7 +115,7 @@ class _Products:
     ) -> tuple[tuple[Stmt, ...], Callable[[Expr], Place]]:
         """Loads of an operand's registers for a step, and where the piece of a row or column of instructions begins."""
         held = x.registers
-        if held is not None and not tail and not x.rounded:
+        if held is not None and x.held is None and not tail and not x.rounded:
 
             def in_place(i: Expr) -> Place:
                 number = binary("+", binary("*", i, self.grid.k), k)

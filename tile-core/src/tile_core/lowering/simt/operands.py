@@ -9,7 +9,7 @@ from math import prod
 from ...dtypes import DType, dtype
 from ...expr import Buffer, Expr, Load, Space, Var, binary, bitcast, const, minimum, select
 from ...inference.rules.gemm import flipped
-from ...layout.algebra import cut, packed
+from ...layout.algebra import cut, equivalent, packed
 from ...layout.layout import Axis, Layout, same
 from ...layout.panels import XORED, row_major, span_tile
 from ...program import For, Place, Region, Stmt, Store
@@ -27,7 +27,8 @@ class Operand:
     """One operand. ``layout``: all of it in registers, over (m, k) or (k, n); ``turned``: it is stored the other way round.
 
     ``k``: the dimension of ``layout`` that is summed over, ``depth`` of it in one step. ``rounded``: the operand type of the
-    instruction, if values must be rounded to it. ``registers``: those that hold all of it, if they can be used as they are.
+    instruction, if values must be rounded to it. ``registers``: those that hold all of it, if each thread has what it needs;
+    ``held``: where in them, if they are numbered otherwise.
     """
 
     region: Region
@@ -37,6 +38,7 @@ class Operand:
     depth: int
     rounded: str = ""
     registers: Buffer | None = None
+    held: Layout | None = None
 
     @property
     def dtype(self) -> DType:
@@ -65,9 +67,13 @@ def operand(context: Context, name: str, region: Region, shape: Operand, before:
     buffer = region.buffer
     if buffer.space is not Space.FRAGMENT:
         return shape
-    stored = flipped(shape.layout) if shape.turned else shape.layout
-    if region.whole and buffer.source is None and same(context.layout(buffer), stored):
-        return replace(shape, registers=context.register_file(buffer))
+    if region.whole and buffer.source is None:
+        have = context.layout(buffer)
+        have = flipped(have) if shape.turned else have
+        if same(have, shape.layout):
+            return replace(shape, registers=context.register_file(buffer))
+        if have.box == shape.layout.box and equivalent(have, shape.layout):
+            return replace(shape, registers=context.register_file(buffer), held=have)
     return replace(shape, region=_staged(context, name, region, before))
 
 
@@ -169,7 +175,7 @@ def _by_elements(
 
 def _element(context: Context, x: Operand, at: Sequence[Expr]) -> Expr:
     if x.registers is not None:
-        return Load(x.registers, (coordinate(x.layout, at, Axis.REGISTER, context),))
+        return Load(x.registers, (coordinate(x.held or x.layout, at, Axis.REGISTER, context),))
     inside = tuple(
         minimum(e, have - 1) if d != x.k and box > have else e
         for d, (e, have, box) in enumerate(zip(at, x.layout.shape, x.layout.box, strict=True))
