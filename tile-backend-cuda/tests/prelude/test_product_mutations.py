@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -30,10 +31,16 @@ def barriers_left_out(text: str) -> list[tuple[str, str]]:
     ]
 
 
+def waits_too_late(text: str) -> list[tuple[str, str]]:
+    """Each thread waits for its own copies only after it met the others."""
+    swapped = re.sub(r"(cp_async_wait<\d+>\(\);)(\s+)(__syncthreads\(\);)", r"\3\2\1", text)
+    return [("wait after the barrier", swapped)] if swapped != text else []
+
+
 def broken(stages: int) -> list:
     source = PRODUCTS[stages].source()
     prelude, _, kernel = source.text.partition(MARK)
-    listed = [*mutants(kernel), *weakened(kernel), *barriers_left_out(kernel)]
+    listed = [*mutants(kernel), *weakened(kernel), *barriers_left_out(kernel), *waits_too_late(kernel)]
     if stages == 2:  # it waits for all groups, so that it does not matter if two of them are one
         listed = [(what, text) for what, text in listed if "commit" not in what]
     return [
@@ -52,5 +59,5 @@ def test_the_loops_themselves(emulator: None) -> None:
 
 
 def test_there_are_enough() -> None:
-    # four commits, the wait twice, the barrier; without the commits
-    assert [len(broken(stages)) for stages in PRODUCTS] == [3, 7, 7]
+    # four commits, the wait left out, weakened and too late, the barrier
+    assert [len(broken(stages)) for stages in PRODUCTS] == [4, 8, 8]
