@@ -17,7 +17,7 @@ SIDES = (5, 8, 16, 17, 24, 32, 33, 40, 48, 64, 96, 104)
 DEPTHS = (5, 8, 12, 16, 20, 32, 33, 48, 64)
 MODES = st.sampled_from(("late", "early", "random"))
 SETTINGS = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -94,13 +94,9 @@ def _ahead(context: Context, launch: Launch, loop: For) -> Iterator[int]:
             and _own_tile(context, launch, loop, n, s)
             and s.src.buffer.storage not in changed
             and all(_known(x, bound, changed) for x in expressions(s))
-            and copy_size(context, _name(context, s), s)
+            and copy_size(context, s)
         ):
             yield n
-
-
-def _name(context: Context, s: Stmt) -> str:
-    return context.plan.graph.names.get(id(s), "")
 
 
 def _known(x: Expr, bound: set[Var], changed: set[Buffer]) -> bool:

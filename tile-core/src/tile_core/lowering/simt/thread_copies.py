@@ -19,7 +19,7 @@ from .places import placed
 from .runs import runs_aligned
 
 
-def copy_size(context: Context, name: str, s: Copy) -> int:
+def copy_size(context: Context, s: Copy) -> int:
     """Bytes of the widest piece whose addresses are surely aligned on both sides; 0: not even the narrowest is."""
     unit = context.instructions.copies
     shape = s.dst.buffer.static_shape
@@ -63,7 +63,7 @@ def thread_copy(context: Context, unit: ThreadCopies, name: str, s: Copy) -> tup
     """All pieces of this thread. What lies outside of the source becomes zero."""
     shape = s.dst.buffer.static_shape
     assert shape is not None
-    size = copy_size(context, name, s)
+    size = copy_size(context, s)
     elements = size * 8 // s.dst.dtype.bits
     mine = _pieces(context, name, shape, elements)
     at = (*mine.index[:-1], context.simple(binary("*", mine.index[-1], elements)))
