@@ -23,20 +23,24 @@ FP8_TYPES = AMPERE_TYPES | {"float8_e4m3fn", "float8_e5m2"}
 FP4_TYPES = FP8_TYPES | {"float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"}
 
 # Units. `shared` ones are bandwidths. The CUDA cores and the special function unit hold their warp until done.
+# Guide: 16 results of special functions per clock and SM, 32 banks of 4 bytes. Latencies, issue clocks and rates of the copy
+# engines are estimates from microbenchmarks of others (`estimated` names them): L2 gives an SM of an A100 about 5.1 TB/s / 108,
+# one of a H100 about 56 bytes a clock, a bulk copy arrives after about 700 clocks.
 ALU = Engine("alu", "synchronous")
-SFU = Engine("sfu", "synchronous")
+SFU = Engine("sfu", "synchronous", rate=16)
 MEMORY = Engine("global", "interlock", "thread", shared=True)
-BANKS = Engine("shared", "interlock", "thread", shared=True)
-MMA = Engine("tensor", "interlock", "warp")
-WGMMA = Engine(
-    "tensor", "group", "warpgroup"
-)  # PTX ISA, wgmma.commit_group / wait_group: seen by its issuer alone
-TCGEN05 = Engine("tensor", "signal", "thread")  # PTX ISA, tcgen05.commit arrives on an mbarrier
-CP_ASYNC = Engine("copy", "group", "thread")  # PTX ISA, cp.async.commit_group / wait_group
-TMA = Engine(
-    "copy", "signal", "thread", in_order=False
-)  # PTX ISA, cp.async.bulk completes on an mbarrier, in any order
-TMA_STORE = Engine("store", "group", "thread")  # PTX ISA, cp.async.bulk.commit_group / wait_group
+BANKS = Engine("shared", "interlock", "thread", shared=True, rate=128)
+MMA = Engine("tensor", "interlock", "warp", latency=30)
+# PTX ISA, wgmma.commit_group / wait_group: seen by its issuer alone
+WGMMA = Engine("tensor", "group", "warpgroup", latency=30, issue=20)
+# PTX ISA, tcgen05.commit arrives on an mbarrier
+TCGEN05 = Engine("tensor", "signal", "thread", latency=60, issue=20, signal=40)
+# PTX ISA, cp.async.commit_group / wait_group
+CP_ASYNC = Engine("copy", "group", "thread", latency=600, issue=20, signal=30, rate=48)
+# PTX ISA, cp.async.bulk completes on an mbarrier, in any order
+TMA = Engine("copy", "signal", "thread", in_order=False, latency=700, issue=20, signal=40, rate=56)
+# PTX ISA, cp.async.bulk.commit_group / wait_group
+TMA_STORE = Engine("store", "group", "thread", latency=700, issue=20, rate=56)
 
 CORES = (ALU, SFU, MEMORY, BANKS)
 VOLTA = (MMA, *CORES)
@@ -55,8 +59,9 @@ AMPERE_TOKENS = (GROUP, *OLD_TOKENS)
 TMA_TOKENS = (MBARRIER, GROUP, *OLD_TOKENS)
 
 TMA_SPANS = (128, 64, 32)  # PTX ISA, tensor map swizzle modes and matrix descriptors
-# CUDA driver API, cuTensorMapEncodeTiled; a warpgroup is 128 threads
-TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128)
+# CUDA driver API, cuTensorMapEncodeTiled; a warpgroup is 128 threads. Clusters of two: of four, only 30 fit the 132 SMs of an
+# H200 (cuOccupancyMaxActiveClusters).
+TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128, sharing=2)
 
 
 @dataclass(frozen=True, slots=True)

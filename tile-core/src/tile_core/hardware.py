@@ -75,6 +75,8 @@ class Engine:
     (its issuer waits for a count), ``interlock`` (hardware stalls the dependent instruction) or ``synchronous``.
     ``issued_by``: who starts its ops: ``thread``, ``warp``, ``warpgroup``, ``block`` or the engine's own name.
     ``shared``: a bandwidth that many ops use at once, rather than one op at a time.
+    Clocks of one core, 0 where nobody said: ``latency`` from the end of the work to when its result is there, ``issue`` that
+    its issuer spends on an op, ``signal`` until somebody who waits sees the end. ``rate``: bytes or results per clock and core.
     """
 
     name: str
@@ -82,10 +84,16 @@ class Engine:
     issued_by: str = "warp"
     in_order: bool = True
     shared: bool = False
+    latency: int = 0
+    issue: int = 0
+    signal: int = 0
+    rate: float = 0.0
 
     def __post_init__(self) -> None:
         if self.observed not in OBSERVED:
             raise ValueError(f"{self.name}: observed by {self.observed!r}, not one of {OBSERVED}")
+        if min(self.latency, self.issue, self.signal, self.rate) < 0:
+            raise ValueError(f"{self.name}: costs below 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,7 @@ class BulkRules:
 
     ``alignment``: bytes that rows, strides and addresses are multiples of. ``spans``: rows in bytes of the swizzles that it
     writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor.
+    ``sharing``: blocks that can share copies.
     ``group``: threads that issue and wait for asynchronous matrix instructions together, and change their registers together.
     """
 
@@ -173,6 +182,7 @@ class BulkRules:
     largest: int
     rank: int
     group: int
+    sharing: int = 1
 
 
 @dataclass(frozen=True, slots=True)

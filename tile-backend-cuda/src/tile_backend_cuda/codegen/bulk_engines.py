@@ -14,7 +14,7 @@ from tile_core.program import Invoke, Place, Stmt
 from ..atoms import SHORT
 from ..prelude.warpgroup import name_of
 
-UINT64 = dtype("uint64")
+UINT32, UINT64 = dtype("uint32"), dtype("uint64")
 SUFFIX = {"float32": "f32", "int32": "s32", "float16": "b32"}
 SETTLE = {"tensor": "wgmma_wait<{}>", "store": "bulk_wait_read<{}>"}
 COMMIT = {"tensor": "wgmma_commit", "store": "bulk_commit"}
@@ -22,7 +22,13 @@ PACK = {"float16": "f16x2_from_f32", "bfloat16": "bf16x2_from_f32"}
 
 
 class HopperEngines:
-    """TMA, wgmma and mbarriers of sm_90a. Each method gives the call of one named helper of the prelude."""
+    """TMA, wgmma and mbarriers of sm_90a. Each method gives the call of one named helper of the prelude.
+
+    ``stores_boxes``: whether tensors may be written by TMA.
+    """
+
+    def __init__(self, stores_boxes: bool = True) -> None:
+        self.stores_boxes = stores_boxes
 
     def prepare(self, tokens: Iterable[tuple[Place, int]]) -> Iterable[Stmt]:
         for token, arrivals in tokens:
@@ -35,11 +41,22 @@ class HopperEngines:
     def arrive(self, token: Place) -> Stmt:
         return Invoke("mbarrier_arrive", (token,))
 
+    def arrive_at(self, token: Place, rank: Expr) -> Iterable[Stmt]:
+        far = Var("far", UINT32, 1)
+        yield Invoke("cluster_map", (token, rank), far)
+        yield Invoke("mbarrier_arrive_cluster", (far,))
+
+    def meet(self) -> Stmt:
+        return Invoke("cluster_sync")
+
     def wait(self, token: Place, parity: Expr) -> Stmt:
         return Invoke("mbarrier_wait", (token, parity))
 
-    def load(self, box: Var, start: Sequence[Expr], into: Place, token: Place) -> Stmt:
-        return Invoke(f"tma_load_{len(start)}d", (into, box, token, *reversed(start)))
+    def load(self, box: Var, start: Sequence[Expr], into: Place, token: Place, blocks: int = 1) -> Stmt:
+        name = f"tma_load_{len(start)}d"
+        if blocks == 1:
+            return Invoke(name, (into, box, token, *reversed(start)))
+        return Invoke(f"{name}_multicast", (into, box, token, *reversed(start), const((1 << blocks) - 1)))
 
     def store(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:
         return Invoke(f"tma_store_{len(start)}d", (box, source, *reversed(start)))

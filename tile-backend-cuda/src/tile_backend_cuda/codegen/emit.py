@@ -10,10 +10,11 @@ from tile_core.backend import Source
 from tile_core.errors import Unsupported
 from tile_core.expr import Buffer, Expr, Space, Var, text
 from tile_core.hardware import TargetInfo
+from tile_core.inference.overlap import overlapped
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.boxes import BoxMap
-from tile_core.lowering.simt.lower import lower, lower_for
+from tile_core.lowering.simt.lower import Lowered, lower_for
 from tile_core.program import Alloc, Launch, Param, TileProgram
 from tile_core.program.verify import used_dimensions
 from tile_core.program.visit import buffers
@@ -43,20 +44,20 @@ class CudaCodegen:
         """
         fast = lower_for(plan, instructions(self.info))
         text = _Text(self.info, plan.program)
-        plain: TileProgram | None = None
+        general: Lowered | None = None
         for n, launch in enumerate(fast.program.launches):
             conditions = fast.conditions[n]
-            text.add(fast.program, launch, f"{plan.program.name}_{n}", fast.boxes[n], conditions)
+            name = f"{plan.program.name}_{n}"
+            text.add(fast.program, launch, name, fast.boxes[n], conditions)
+            if fast.sharing[n] > 1:
+                text.extra["cluster"][name] = (fast.sharing[n], 1, 1)
             if conditions:
-                plain = plain or lower(plan, instructions(self.info, bulk=False))
-                text.add(
-                    plain,
-                    plain.launches[n],
-                    f"{plan.program.name}_{n}_general",
-                    {},
-                    conditions,
-                    otherwise=True,
+                # tensors that no box fits: the threads copy
+                general = general or lower_for(
+                    overlapped(plan, boxes=False), instructions(self.info, boxes=False)
                 )
+                other = general.program.launches[n]
+                text.add(general.program, other, f"{name}_general", {}, conditions, otherwise=True)
         return text.source()
 
 
@@ -68,7 +69,7 @@ class _Text:
         self.parts: list[str] = []
         self.launches: dict[str, Launch] = {}
         self.maps: dict[str, dict[str, Any]] = {}
-        self.extra: dict[str, dict[str, Any]] = {"shared": {}, "parameters": {}, "when": {}}
+        self.extra: dict[str, dict[str, Any]] = {"shared": {}, "parameters": {}, "when": {}, "cluster": {}}
 
     def add(
         self,

@@ -98,7 +98,16 @@ def run_all(
         shared = spec.extra.get("shared", {}).get(entry, 0)
         given = [values[n] for n in names]
         reports.append(
-            run(source.text, entry, given, grid=extents, threads=threads, shared_bytes=shared, **how)
+            run(
+                source.text,
+                entry,
+                given,
+                grid=extents,
+                threads=threads,
+                shared_bytes=shared,
+                cluster=spec.extra.get("cluster", {}).get(entry, (1, 1, 1)),
+                **how,
+            )
         )
     return reports
 

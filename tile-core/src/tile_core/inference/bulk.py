@@ -30,6 +30,7 @@ class BoxCopy:
 
     ``start``: first element of the region, by dimension of the tensor; ``box``: extents of one box, alike. ``span``: bytes of
     the swizzle that the tile has, 0 for none. ``conditions`` must hold at the launch: what is not known when compiling.
+    ``rows``: the dimension of the tensor that rows of the tile run along, None if there is one row.
     """
 
     tensor: Buffer
@@ -38,6 +39,7 @@ class BoxCopy:
     span: int
     pieces: tuple[Piece, ...]
     conditions: tuple[Expr, ...] = ()
+    rows: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -107,7 +109,7 @@ def boxes(region: Region, layout: Layout, rules: BulkRules) -> BoxCopy | None:
     row_dim = next((n for n in dims if n != last), None)
     rows = 1 if row_dim is None else _extent(region, row_dim)
     found = _panels(_flat(layout, rows, columns), rows, columns, bits, rules)
-    conditions = _strides(tensor, rules)
+    conditions = _conditions(tensor, rules)
     if found is None or conditions is None or not _aligned(region.start[last], bits, rules):
         return None
     width, span = found
@@ -117,7 +119,7 @@ def boxes(region: Region, layout: Layout, rules: BulkRules) -> BoxCopy | None:
     if row_dim is not None:
         box[row_dim] = height
     pieces = tuple(_pieces(tensor.ndim, row_dim, rows, columns, height, width))
-    return BoxCopy(tensor, region.start, tuple(box), span, pieces, conditions)
+    return BoxCopy(tensor, region.start, tuple(box), span, pieces, conditions, row_dim)
 
 
 def _pieces(
@@ -179,12 +181,12 @@ def _fused(digits: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     return tuple(out)
 
 
-def _strides(tensor: Buffer, rules: BulkRules) -> tuple[Expr, ...] | None:
-    """Conditions on the strides of a tensor; None if they can never hold."""
+def _conditions(tensor: Buffer, rules: BulkRules) -> tuple[Expr, ...] | None:
+    """What must hold of extents and strides of a tensor; None if it never can."""
     *outer, inner = tensor.strides or tensor.row_major_strides()
-    if inner != 1:
+    if inner != 1 or any(isinstance(d, int) and d < 1 for d in tensor.shape):
         return None
-    out: list[Expr] = []
+    out = [binary(">", d, 0) for d in tensor.shape if isinstance(d, Expr)]
     for stride in outer:
         size = tensor.dtype.bits // 8
         if isinstance(stride, int):

@@ -13,9 +13,9 @@ from ..layout.layout import Layout
 from ..layout.partition import idle_threads
 from ..program import Launch, TileProgram
 from ..recommendation.recommend import threads as recommended_threads
-from .bulk import bulk_copies
 from .engine import solve
 from .model import Change, Cost, Elementwise, GemmChoice, Multiply, Solution
+from .overlap import overlapped
 from .placement import placements
 from .plan import Move, TilePlan
 from .problem import LaunchProblem, problems
@@ -41,7 +41,7 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
     answer = _Answer()
     for launch in problems(graph, threads):
         answer.take(launch, solve(launch.problem, info), graph)
-    return replace(
+    plan = replace(
         plan,
         layouts=answer.layouts,
         loops=answer.loops,
@@ -52,8 +52,8 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
         operands=answer.operands,
         windows=answer.windows,
         costs=answer.costs,
-        bulk=bulk_copies(graph, info, answer.layouts),
     )
+    return overlapped(plan)
 
 
 def _with_threads(program: TileProgram, threads: int) -> TileProgram:

@@ -1,1 +1,1 @@
-"""Scheduling of loops over asynchronous engines."""
+"""When each op of a loop runs, in which stream, and what it waits for."""

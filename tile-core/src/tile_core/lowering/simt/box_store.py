@@ -40,7 +40,7 @@ class BoxStore:
 
     def store(self, s: Copy) -> tuple[Stmt, ...] | None:
         """The statements of a copy from a fragment to a tensor; None if it is not for the copy engine."""
-        choice = self.accumulator(s)
+        choice = self.accumulator(s) if self.engines.stores_boxes else None
         piece = choice and self.piece(s, choice)
         if choice is None or piece is None:
             return None
@@ -154,7 +154,10 @@ class _Store:
         part = self.owner.part(self.s.dst, self.rows, self.width, n * self.width)
         start = [self.context.simple(x) for x in part.start]
         source = Place(self.stage, (self.context.simple(at),), "r", window=True)
-        yield self.owner.leader(self.engines.store(self.box, start, source), self.engines.commit("store"))
+        # groups are told apart only where a staging tile is used twice; else all stores of the tile are one group
+        many = self.columns // self.width
+        commit = (self.engines.commit("store"),) if self.count < many or n == many - 1 else ()
+        yield self.owner.leader(self.engines.store(self.box, start, source), *commit)
 
     def write(self, at: Expr, column: int) -> Iterator[Stmt]:
         """This thread's elements of the columns from ``column`` on, converted, into the staging tile."""

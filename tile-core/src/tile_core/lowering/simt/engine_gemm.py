@@ -1,4 +1,4 @@
-"""Matrix products on an asynchronous engine: which ones it can do, and a gemm as a task for it."""
+"""Matrix products on an asynchronous engine: a gemm as a task for it, and what its accumulators need."""
 
 from __future__ import annotations
 
@@ -6,51 +6,10 @@ from dataclasses import replace
 from math import prod
 
 from ...expr import Buffer, Expr, Space, const
-from ...inference.model import GemmChoice
-from ...inference.plan import TilePlan
-from ...inference.rules.gemm import flipped
-from ...layout.layout import Layout
 from ...program import Gemm, Place, Region, Stmt
 from .boxes import MatrixTask, Operand
 from .context import Context
 from .instructions import BulkEngines
-
-
-def on_engine(plan: TilePlan, op: str, s: Gemm) -> bool:
-    """Whether the matrix engine can do a gemm by itself: operands are whole tiles where and as it reads them."""
-    choice = plan.atoms.get(op)
-    if (
-        plan.info.bulk is None
-        or choice is None
-        or choice.atom is None
-        or choice.atom.threads != plan.info.bulk.group
-    ):
-        return False
-    if not s.c.whole or plan.layouts.get(s.c.buffer) != choice.c or choice.c.padded:
-        return False
-    if s.b.buffer.space is not Space.SHARED or not _readable(plan, s.b):
-        return False
-    if s.a.buffer.space is Space.SHARED:
-        return choice.atom.shared_a and _readable(plan, s.a)
-    return (
-        s.a.whole and s.a.buffer.space is Space.FRAGMENT and plan.layouts.get(s.a.buffer) == _held(choice, s)
-    )
-
-
-def _held(choice: GemmChoice, s: Gemm) -> Layout | None:
-    return flipped(choice.a) if s.transpose_a and choice.a is not None else choice.a
-
-
-def _readable(plan: TilePlan, r: Region) -> bool:
-    """A whole tile of two dimensions with a layout of its own."""
-    layout = plan.layouts.get(r.buffer)
-    return (
-        r.whole
-        and r.buffer.source is None
-        and layout is not None
-        and len(layout.shape) == 2
-        and not layout.padded
-    )
 
 
 def product(context: Context, op: str, s: Gemm, group: Expr, accumulate: Expr) -> MatrixTask:

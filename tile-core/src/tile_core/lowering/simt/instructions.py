@@ -77,6 +77,11 @@ class BulkEngines(Protocol):
     Engines are named as in ``TargetInfo.engines``: ``copy``, ``store``, ``tensor``.
     """
 
+    @property
+    def stores_boxes(self) -> bool:
+        """Whether results may leave through the copy engine."""
+        ...
+
     # Tokens.
 
     def prepare(self, tokens: Iterable[tuple[Place, int]]) -> Iterable[Stmt]:
@@ -89,14 +94,25 @@ class BulkEngines(Protocol):
 
     def arrive(self, token: Place) -> Stmt: ...
 
+    def arrive_at(self, token: Place, rank: Expr) -> Iterable[Stmt]:
+        """Arrive at the token at this place of another of the blocks that share copies."""
+        ...
+
+    def meet(self) -> Stmt:
+        """All threads of all blocks that share copies wait for each other."""
+        ...
+
     def wait(self, token: Place, parity: Expr) -> Stmt:
         """Until the phase of that parity (0 or 1, an ``int32``) is over."""
         ...
 
     # Copies.
 
-    def load(self, box: Var, start: Sequence[Expr], into: Place, token: Place) -> Stmt:
-        """Copy one box into shared memory; its bytes arrive at ``token``. ``start``: by dimension, outermost first."""
+    def load(self, box: Var, start: Sequence[Expr], into: Place, token: Place, blocks: int = 1) -> Stmt:
+        """Copy one box into shared memory; its bytes arrive at ``token``. ``start``: by dimension, outermost first.
+
+        ``blocks``: of so many blocks that share copies each gets the box, at the same places.
+        """
         ...
 
     def store(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:

@@ -9,8 +9,8 @@ from ...dtypes import INT32
 from ...expr import Expr, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule, Step
-from ...program import For, If, Stmt
-from .barriers import UniformFor
+from ...program import For, Stmt
+from .barriers import UniformFor, UniformIf
 from .context import Context
 from .signals import SIGNAL, Signals
 
@@ -20,9 +20,10 @@ Run = Callable[[str, Expr, Expr], Iterable[Stmt]]
 @dataclass(frozen=True)
 class KernelSteps:
     """``base``: how many iterations ran before this run of the loop. ``run``: the statements of an op, given the number of
-    the iteration in this run and in all, and how it tells that it is done. ``wait_group``: wait until of the groups that
-    the op belongs to so many are pending. ``settled``: what stands between the loop and the last, partial steps: after it no
-    group of this stream is at work.
+    the iteration in this run and in all, and how it tells that it is done. ``wait_group``: before the first op wait until
+    of the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an
+    iteration. ``settled``: what stands between the loop and the last, partial steps: after it no group of this stream is at
+    work.
     """
 
     context: Context
@@ -33,7 +34,8 @@ class KernelSteps:
     stream: str
     base: Expr
     run: Run
-    wait_group: Callable[[str, int], Stmt]
+    wait_group: Callable[[str, str, int], Iterable[Stmt]]
+    left_out: Callable[[str], tuple[Stmt, ...]]
     settled: tuple[Stmt, ...] = ()
 
     def statements(self) -> Iterator[Stmt]:
@@ -42,10 +44,16 @@ class KernelSteps:
         body = [s for step in self.steps for s in self.guarded(step, k)]
         yield UniformFor(k, const(0), extent, tuple(body), span=self.loop.span)
         yield from self.settled
-        for late in range(max((s.stage for s in self.steps), default=0)):
-            for step in self.steps:
-                if step.stage > late:
-                    yield from self.drained(step, late)
+        late = [
+            (step, n)
+            for n in range(max((s.stage for s in self.steps), default=0))
+            for step in self.steps
+            if step.stage > n
+        ]
+        for step, n in late:
+            yield from self.drained(step, n)
+        if any(self.left_out(step.op) for step, _ in late):
+            yield from self.settled
 
     def counter(self) -> Var:
         """Counts kernel steps: the user's own variable, if it counts iterations from 0."""
@@ -65,24 +73,25 @@ class KernelSteps:
             yield from self.one(step, k)
             return
         body = tuple(self.one(step, binary("-", k, step.stage)))
-        yield If(binary(">=", k, step.stage), body, span=self.loop.span)
+        yield UniformIf(binary(">=", k, step.stage), body, self.left_out(step.op), span=self.loop.span)
 
     def drained(self, step: Step, late: int) -> Iterator[Stmt]:
-        """The step of an iteration that began before the loop ended. All groups are settled by then."""
+        """The step of an iteration that began before the loop ended. Of the groups only those of such steps are at work."""
         extent = self.loop.extent
         iteration = binary("+", extent, late - step.stage)
-        body = tuple(self.one(step, iteration, groups=False))
+        body = tuple(self.one(step, iteration, drain=True))
         if not isinstance(extent, int):
-            yield If(binary(">=", iteration, 0), body, span=self.loop.span)
+            yield UniformIf(binary(">=", iteration, 0), body, span=self.loop.span)
         elif extent >= step.stage - late:
             yield from body
 
-    def one(self, step: Step, iteration: Expr, groups: bool = True) -> Iterator[Stmt]:
+    def one(self, step: Step, iteration: Expr, drain: bool = False) -> Iterator[Stmt]:
         instance = self.context.simple(binary("+", self.base, iteration))
         for w in step.waits:
             token = self.schedule.tokens[w.token]
             if token.kind == SIGNAL:
                 yield from self.signals.wait(self.name, token, w, instance)
-            elif groups and token.kind == "group":
-                yield self.wait_group(token.producers[0], w.distance)
+            elif token.kind == "group":
+                # steps that are left out of the drain begin no groups, so the counts of the loop do not hold there
+                yield from self.wait_group(step.op, token.producers[0], 0 if drain else w.distance)
         yield from self.run(step.op, iteration, instance)

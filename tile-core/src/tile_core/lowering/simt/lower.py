@@ -65,12 +65,14 @@ GENERIC = Instructions()
 
 @dataclass(frozen=True)
 class Lowered:
-    """A thread-level program. For each launch: the parameters that describe tensors to the copy engine, and what must hold
+    """A thread-level program. For each launch: the parameters that describe tensors to the copy engine, how many
+    neighbouring blocks share copies, and what must hold
     when it is started (else the launch of a lowering without bulk engines must take its place).
     """
 
     program: TileProgram
     boxes: tuple[Mapping[BoxMap, Var], ...]
+    sharing: tuple[int, ...]
     conditions: tuple[tuple[Expr, ...], ...]
 
 
@@ -91,6 +93,7 @@ def lower_for(plan: TilePlan, instructions: Instructions) -> Lowered:
     return Lowered(
         replace(plan.program, body=body),
         tuple(r.maps if r else {} for r in roles),
+        tuple(r.sharing.blocks if r and r.sharing else 1 for r in roles),
         tuple(tuple(r.conditions) if r else () for r in roles),
     )
 

@@ -9,6 +9,7 @@ from math import prod, sqrt
 from ...dtypes import INT32
 from ...expr import Expr, Var, binary, ceildiv, const, dim, select, variables
 from ...expr.intervals import Interval
+from ...inference.sharing import Sharing
 from ...program import Bind, Launch, Stmt
 from .barriers import UniformFor
 from .context import Context
@@ -27,13 +28,15 @@ class Walk:
     repeats: bool
     total: Extent
     panel: int
+    sharing: Sharing | None = None
 
     def around(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """``body`` for every tile of this block."""
-        (block,) = self.vars
+        (block,), (blocks,) = self.vars, self.grid
+        if self.sharing is not None:
+            block, blocks = binary("//", block, self.sharing.blocks), _fewer(blocks, self.sharing.blocks)
         if not self.repeats:
             return (*self.numbers(block), *body)
-        (blocks,) = self.grid
         turn = self.context.var("turn", 1 << 31)
         number = self.context.simple(binary("+", block, binary("*", turn, blocks)))
         at = self.context.var("number", 1 << 31)
@@ -43,7 +46,21 @@ class Walk:
 
     def numbers(self, at: Expr) -> tuple[Stmt, ...]:
         """The user's block numbers of tile number ``at``. Panels of ``panel`` rows are walked column by column, to and fro."""
-        vars, grid = self.launch.vars, self.launch.grid
+        vars, grid = list(self.launch.vars), list(self.launch.grid)
+        after: tuple[Stmt, ...] = ()
+        if self.sharing is not None:
+            n, many = vars.index(self.sharing.var), self.sharing.blocks
+            vars[n], grid[n] = self.context.var("pair", 1 << 31), _fewer(grid[n], many)
+            mine = binary("+", binary("*", vars[n], many), self.rank)
+            after = (Bind(self.sharing.var, mine),)
+        return (*self.unshared(at, vars, grid), *after)
+
+    @property
+    def rank(self) -> Expr:
+        """This block's number among those that share copies."""
+        return binary("%", self.vars[0], self.sharing.blocks if self.sharing else 1)
+
+    def unshared(self, at: Expr, vars: Sequence[Var], grid: Sequence[Extent]) -> tuple[Stmt, ...]:
         if len(vars) == 1:
             return (Bind(vars[0], at),)
         out: list[Stmt] = []
@@ -76,23 +93,35 @@ class Walk:
         )
 
 
-def walk(context: Context, launch: Launch) -> Walk:
+def _fewer(n: Extent, parts: int) -> Extent:
+    return n // parts if isinstance(n, int) else binary("//", n, parts)
+
+
+def walk(context: Context, launch: Launch, sharing: Sharing | None = None) -> Walk:
     """The walk of a launch: blocks for the cores that the target has, or for the tiles if these are fewer."""
-    cores = context.plan.info.cores
-    grid = launch.grid
+    many = sharing.blocks if sharing else 1
+    cores = context.plan.info.cores // many
+    grid = [
+        _fewer(g, many) if sharing and v == sharing.var else g
+        for v, g in zip(launch.vars, launch.grid, strict=True)
+    ]
     block = Var("block", INT32, 902)
     known = [g for g in grid if isinstance(g, int)]
     if len(known) == len(grid):
         total: Extent = prod(known)
-        blocks: Extent = min(prod(known), cores)
+        blocks: Extent = min(prod(known), cores) * many
         repeats = prod(known) > cores
     else:
         product: Expr = const(1)
         for g in grid:
             product = binary("*", product, g)
-        total, blocks, repeats = context.simple(product), binary("min", product, cores), True
-    context.ranges[block] = Interval(0, cores - 1)
-    return Walk(context, launch, (block,), (blocks,), repeats, total, _panel(context, launch))
+        total, blocks, repeats = (
+            context.simple(product),
+            binary("*", binary("min", product, cores), many),
+            True,
+        )
+    context.ranges[block] = Interval(0, cores * many - 1)
+    return Walk(context, launch, (block,), (blocks,), repeats, total, _panel(context, launch), sharing)
 
 
 def _panel(context: Context, launch: Launch) -> int:

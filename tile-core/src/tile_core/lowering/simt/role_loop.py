@@ -10,7 +10,7 @@ from ...dtypes import INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, substitute
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule
-from ...program import Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
+from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
 from ...program.visit import mapped
 from .engine_gemm import hold, product
 from .kernel_steps import KernelSteps
@@ -39,8 +39,13 @@ class RoleLoop:
 
     def __post_init__(self) -> None:
         self.context, self.engines = self.roles.context, self.roles.engines
-        names = self.context.plan.graph.names
-        self.ops = {names[id(s)]: s for s in self.loop.body if id(s) in names and not isinstance(s, Bind)}
+        graph = self.context.plan.graph
+        self.ops = {
+            graph.names.get(id(s)) or graph.region_of(s): s
+            for s in self.loop.body
+            if not isinstance(s, Bind | Alloc)
+        }
+        self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
             if isinstance(s, Bind):
@@ -61,7 +66,8 @@ class RoleLoop:
             self.stream,
             base,
             self.start_copy if self.stream == COPY else self.own_op,
-            lambda _op, pending: self.engines.settle("tensor", pending),
+            self.wait_group,
+            self.left_out,
             tuple(self.settled()) if self.stream == MAIN else (),
         ).statements()
         if self.counter is not None:
@@ -90,27 +96,49 @@ class RoleLoop:
         assert isinstance(s, Copy)
         start = [substitute(x, values) for x in found.start]
         flat, slot = self.roles.ring(s.dst.buffer.storage, instance)
-        box = self.roles.box(found)
+        shared = self.roles.sharing if self.roles.sharing and op in self.roles.sharing.copies else None
+        many = shared.blocks if shared else 1
+        rank = self.roles.walk.rank
+        box = self.roles.box(found, many)
         for piece in found.pieces:
-            at = [self.context.simple(binary("+", x, n)) for x, n in zip(start, piece.shift, strict=True)]
-            into = Place(flat, (self.context.simple(binary("+", slot, piece.at)),), "w", window=True)
-            yield self.engines.load(box, at, into, token)
+            at = [binary("+", x, n) for x, n in zip(start, piece.shift, strict=True)]
+            inside = binary("+", slot, piece.at)
+            if many > 1 and found.rows is not None:
+                part = found.box[found.rows] // many
+                at[found.rows] = binary("+", at[found.rows], binary("*", rank, part))
+                inside = binary("+", inside, binary("*", rank, part * found.box[-1]))
+            into = Place(flat, (self.context.simple(inside),), "w", window=True)
+            yield self.engines.load(box, [self.context.simple(x) for x in at], into, token, many)
 
     # The user's threads.
 
     def own_op(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
         s = self.ops.get(op)
         if s is not None and not is_end(op):
-            self.context.slots = {
-                b: self.roles.ring(b, instance)[1] for b in self.schedule.depth if b in self.roles.rings
-            }
+            self.context.slots = {b: self.roles.ring(b, instance)[1] for b in self.own_rings}
             values = self.values(iteration)
             if isinstance(s, Gemm) and self.roles.on_engine(op):
                 yield from self.multiply(op, s, iteration)
             else:
-                yield from self.roles.lower((self.renamed(op, s, values) if values else s,))
+                yield from self.roles.lower((self.renamed(s, values) if values else s,))
             self.context.slots = {}
         yield from self.tell(op, instance)
+
+    def wait_group(self, op: str, watched: str, pending: int) -> Iterator[Stmt]:
+        """Wait for products. Accumulators that none of them writes any more may be used from here on."""
+        yield self.engines.settle("tensor", pending)
+        places, queue = self.schedule.places, self.schedule.body.queue(watched)
+        done = [
+            u for u in queue if pending == 0 or places.group_gap(queue, u, op, pending) <= places.gap(u, op)
+        ]
+        written = {u: s.c.buffer.storage for u in queue if isinstance(s := self.ops[u], Gemm)}
+        for c in dict.fromkeys(written[u] for u in done):
+            if all(u in done for u, other in written.items() if other == c):
+                yield hold(self.context, self.engines, c)
+
+    def left_out(self, op: str) -> tuple[Stmt, ...]:
+        """A product without an iteration still counts as a group, so that the counts of waits hold."""
+        return (self.engines.commit("tensor"),) if self.roles.on_engine(op) else ()
 
     def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
         fresh = s.c.buffer.storage in self.roles.absorbed.get(id(self.loop), ())
@@ -127,31 +155,49 @@ class RoleLoop:
         if written_here:  # the threads may write these tiles again at once
             yield self.engines.settle("tensor", 0)
 
-    def renamed(self, op: str, s: Stmt, values: dict[Var, Expr]) -> Stmt:
-        """``s`` with variables replaced; it keeps the name of its node."""
+    def renamed(self, s: Stmt, values: dict[Var, Expr]) -> Stmt:
+        """``s`` with variables replaced; it and what is in it keep the names of their nodes."""
+        names = self.context.plan.graph.names
 
         def body(b: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return tuple(mapped(t, lambda x: substitute(x, values), body) for t in b)
+            new = tuple(mapped(t, lambda x: substitute(x, values), body) for t in b)
+            self.context.aliases.update(
+                {id(n): (n, names[id(t)]) for n, t in zip(new, b, strict=True) if id(t) in names}
+            )
+            return new
 
-        (new,) = body((s,))
-        self.context.aliases[id(new)] = (new, op)
-        return new
+        return body((s,))[0]
 
     def tell(self, op: str, instance: Expr) -> Iterator[Stmt]:
         """Arrive at the tokens that wait for this op."""
         for token in self.schedule.tokens.values():
             if token.kind != "signal" or op not in token.producers:
                 continue
-            arrive = self.engines.arrive(self.roles.signals.at(self.name, token, instance))
+            place = self.roles.signals.at(self.name, token, instance)
             together = self.roles.rules.group if is_end(op) else self.context.plan.info.subgroup
             if not is_end(op):
                 yield self.engines.subgroup_sync()
-            yield If(binary("==", binary("%", self.context.thread, together), 0), (arrive,))
+            inside = binary("%", self.context.thread, together)
+            if self.roles.releases_shared(self.name, token) and self.roles.sharing is not None:
+                others = tuple(self.engines.arrive_at(place, inside))
+                yield If(binary("<", inside, self.roles.sharing.blocks), others)
+            else:
+                yield If(binary("==", inside, 0), (self.engines.arrive(place),))
+
+    def ends_settled(self) -> bool:
+        """Whether each kernel step ends with a wait for all products."""
+        steps = self.schedule.streams[MAIN]
+        last = max((n for n, s in enumerate(steps) if self.roles.on_engine(s.op)), default=-1)
+        return any(
+            self.schedule.tokens[w.token].kind == "group" and w.distance == 0 and not s.stage
+            for s in steps[last + 1 :]
+            for w in s.waits
+        )
 
     def settled(self) -> Iterator[Stmt]:
         """No product of this loop is at work any more, and the accumulators may be used."""
         used = [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
-        if used:
+        if used and not self.ends_settled():
             yield self.engines.settle("tensor", 0)
         for c in dict.fromkeys(s.c.buffer.storage for s in used):
             yield hold(self.context, self.engines, c)

@@ -20,7 +20,7 @@ from .barriers import Pending, synchronised
 from .box_store import BoxStore
 from .boxes import BoxMap
 from .context import Context
-from .engine_gemm import on_engine, zero
+from .engine_gemm import zero
 from .persistent import Walk, walk
 from .places import tile
 from .role_loop import COPY, MAIN, RoleLoop, is_end
@@ -71,23 +71,26 @@ class Roles:
             return None
         if not _sliceable(launch, loops):
             return None
-        return Roles(context, launch, lower, loops, walk(context, launch))
+        number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
+        return Roles(context, launch, lower, loops, walk(context, launch, context.plan.sharing.get(number)))
 
     def __post_init__(self) -> None:
         plan, engines, rules = self.context.plan, self.context.instructions.bulk, self.context.plan.info.bulk
         assert engines is not None and rules is not None
         self.engines, self.rules = engines, rules
+        self.sharing = self.walk.sharing
         self.groups = self.launch.thread_count // rules.group
         self.group = Var("group", INT32, self.context.unique("group"))
         self.context.ranges[self.group] = Interval(0, self.groups - 1)
         self.names = {id(s): name for name, s in self.loops.items()}
         self.schedules: dict[str, Schedule] = {name: plan.schedules[name] for name in self.loops}
+        self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
         self.signals = Signals(self.context, engines, self.schedules, self.arrivals)
         self.rings = {
-            b: depth
+            t.buffer: s.depth[t.name]
             for s in self.schedules.values()
-            for b, depth in s.depth.items()
-            if b.space is Space.SHARED
+            for t in s.body.storage
+            if t.filled and t.buffer is not None
         }
         self.absorbed = {id(s): frozenset(_fresh(self.launch.body, s)) for s in self.loops.values()}
         self.sizes: dict[Buffer, int] = {}
@@ -111,13 +114,17 @@ class Roles:
 
     def run(self) -> Launch:
         """The whole launch: tokens are set up, then each role goes its way."""
+        if not self.copies_ahead:
+            return self.alone()
         mine, ahead = self.own_role(), self.copy_role()
         thread = self.context.thread
         body = (
             self.engines.uniform(binary("//", thread, self.rules.group), self.group),
             If(binary("==", thread, 0), self.signals.prepare()),
-            Sync(),
+            self.engines.meet() if self.sharing else Sync(),
             If(binary("==", self.group, self.groups), ahead, mine),
+            # a block must not end while others still write into its shared memory or arrive at its tokens
+            *((self.engines.meet(),) if self.sharing else ()),
         )
         return replace(
             self.launch,
@@ -130,8 +137,25 @@ class Roles:
             swizzle=None,
         )
 
+    def alone(self) -> Launch:
+        """The launch where no copy runs ahead: the user's threads do it all, and only products are asynchronous."""
+        thread, group = self.context.thread, self.rules.group
+        body = (self.engines.uniform(binary("//", thread, group), self.group), *self.own_role())
+        return replace(
+            self.launch,
+            vars=self.walk.vars,
+            grid=self.walk.grid,
+            threads=(self.context.threads,),
+            thread_vars=(thread,),
+            body=body,
+            layouts=(),
+            swizzle=None,
+        )
+
     def quota(self, more: bool) -> tuple[Stmt, ...]:
         """Registers move from the threads that copy to those that compute, if these could use them."""
+        if not self.copies_ahead:
+            return ()
         each = REGISTER_FILE // (self.context.threads + self.rules.group) // REGISTER_STEP * REGISTER_STEP
         if each >= MOST_REGISTERS or self.groups not in FEW_REGISTERS:
             return ()
@@ -164,7 +188,8 @@ class Roles:
         """The part of ``s`` that starts copies: loops and branches around them, and scalars that these need."""
         match s:
             case For() if id(s) in self.names:
-                yield from self.steps(s, COPY)
+                if COPY in self.schedules[self.names[id(s)]].streams:
+                    yield from self.steps(s, COPY)
             case For() if self.contains(s):
                 yield replace(s, body=tuple(t for u in s.body for t in self.copying(u)), kind="serial")
             case If() if self.contains(s):
@@ -199,8 +224,8 @@ class Roles:
         )
 
     def on_engine(self, op: str) -> bool:
-        s = self.context.plan.graph.by_name[op].stmt
-        return isinstance(s, Gemm) and on_engine(self.context.plan, op, s)
+        """Whether a gemm is the matrix engine's."""
+        return op in self.context.plan.engines and op not in self.context.plan.bulk
 
     # Loops.
 
@@ -240,17 +265,35 @@ class Roles:
         copies = [p for p in token.producers if p in self.context.plan.bulk]
         own = [p for p in token.producers if p not in self.context.plan.bulk]
         subgroups = self.context.threads // self.context.plan.info.subgroup
-        return bool(copies) + sum(self.groups if is_end(p) else subgroups for p in own)
+        many = self.sharing.blocks if self.releases_shared(loop, token) and self.sharing else 1
+        return bool(copies) + many * sum(self.groups if is_end(p) else subgroups for p in own)
+
+    def releases_shared(self, loop: str, token: Token) -> bool:
+        """Whether copies that other blocks take part in wait for this token: then all of these blocks arrive."""
+        if self.sharing is None:
+            return False
+        waiting = {
+            step.op
+            for step in self.schedules[loop].streams[COPY]
+            if any(w.token == token.name for w in step.waits)
+        }
+        # one stream: what stands behind a wait waits as well
+        order = [step.op for step in self.schedules[loop].streams[COPY]]
+        first = min((order.index(op) for op in waiting), default=len(order))
+        return any(op in self.sharing.copies for op in order[first:])
 
     def ring(self, storage: Buffer, instance: Expr) -> tuple[Buffer, Expr]:
         """(the memory of a ring, where the slot of an instance begins)."""
         slot = binary("truncmod", instance, self.rings[storage])
         return self.context.tiles[storage], binary("*", slot, self.sizes[storage])
 
-    def box(self, found: BoxCopy) -> Var:
-        """The parameter that describes a tensor to the copy engine."""
+    def box(self, found: BoxCopy, parts: int = 1) -> Var:
+        """The parameter that describes a tensor to the copy engine; ``parts``: how many blocks share the rows of a box."""
         self.conditions.update(dict.fromkeys(found.conditions))
-        key = BoxMap(found.tensor, found.box, found.span)
+        box = list(found.box)
+        if found.rows is not None:
+            box[found.rows] //= parts
+        key = BoxMap(found.tensor, tuple(box), found.span)
         if key not in self.maps:
             name = f"{found.tensor.name}_box"
             self.maps[key] = Var(name, HANDLE, self.context.unique(name))
@@ -263,13 +306,16 @@ def _is_zero(s: Fill) -> bool:
 
 def _steps_only(context: Context, loop: For) -> bool:
     """Whether each statement of the body is one op of the schedule, or a scalar made of numbers that both roles know."""
-    names, schedule = context.plan.graph.names, context.plan.schedules[context.plan.graph.region_of(loop)]
-    ops = {step.op for steps in schedule.streams.values() for step in steps}
+    graph = context.plan.graph
+    schedule = context.plan.schedules[graph.region_of(loop)]
     for s in loop.body:
-        scalar = isinstance(s, Bind) and not any(True for x in expressions(s) for _ in loads(x))
-        if not (scalar or isinstance(s, Alloc) or names.get(id(s)) in ops):
+        scalar = isinstance(s, Bind) and graph.names[id(s)] in schedule.everywhere
+        op = graph.names.get(id(s)) or graph.region_of(s)
+        if not (scalar or isinstance(s, Alloc) or op in schedule.ops):
             return False
-    return True
+    return len({graph.names[id(s)] for s in loop.body if id(s) in graph.names}) == sum(
+        id(s) in graph.names for s in loop.body
+    )
 
 
 def _sliceable(launch: Launch, loops: dict[str, For]) -> bool:

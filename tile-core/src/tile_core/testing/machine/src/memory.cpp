@@ -184,6 +184,7 @@ bool shared_access(const Actor& a, const char* p, size_t bytes, bool writes) {
     report_at("exited-block", a.site, 0, "shared memory of block " + std::to_string(rank) + " of the cluster is touched at {0} after that block has ended");
     return false;
   }
+  touch_far(a, (unsigned)rank);
   touch<true>(a, shared_cells + rank * cells_per_rank + offset, p, bytes, writes);
   return true;
 }

@@ -109,6 +109,7 @@ void fiber_main() {
   set_ready(me.index, false);
   ++finished;
   ++progress;
+  if (rank_ended(me.rank)) depart(me.rank);
   schedule();
   abort();
 }
@@ -178,6 +179,7 @@ void run_cluster(const Argument* arguments, void (*entry)(const Argument*)) {
   make_stacks(n * ranks);
   ready.assign((n * ranks + 63) / 64, 0);
   finished = 0;
+  start_departures(ranks);
   idle_rounds = 0;
   static bool seeded;
   if (!seeded) random_state = launch.seed * 2654435761u + 12345, seeded = true;

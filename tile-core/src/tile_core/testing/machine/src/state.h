@@ -99,6 +99,9 @@ bool perform_something();             // one asynchronous operation, when nothin
 void perform_by_chance();
 void finish_engines();                // reports what is still in flight
 bool rank_ended(unsigned rank);
+void start_departures(unsigned ranks);
+void touch_far(const Actor& actor, unsigned rank);   // an access to memory of the block of that rank
+void depart(unsigned rank);          // its last thread has ended
 
 // ---- reports
 bool known_fault(const char* code, u32 first, u32 second);   // counts it, if it has been reported

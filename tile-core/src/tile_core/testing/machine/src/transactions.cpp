@@ -36,6 +36,7 @@ Transaction& find(u32 address, const Actor& actor) {
   if (rank_ended(address >> 24)) {
     report_at("exited-block", actor.site, t.site, named(address) + " is used at {0} after that block has ended");
   }
+  touch_far(actor, address >> 24);
   if (actor.agent != t.maker && !(t.maker < actor.width && actor.seen[t.maker] >= t.made))
     report_at("race", actor.site, t.site, named(address) + " is used at {0} by " + thread_text(actor.thread) +
                                               ", and no barrier orders that after its initialisation at {1}");

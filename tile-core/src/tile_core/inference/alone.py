@@ -1,0 +1,44 @@
+"""Which products the matrix engine can do by itself: from what inference decided about a gemm and its tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..expr import Buffer, Space
+from ..hardware import BulkRules
+from ..layout.layout import Layout
+from ..program import Gemm, Region
+from .model import GemmChoice
+from .rules.gemm import flipped
+
+Layouts = Mapping[Buffer, Layout]
+
+
+def runs_alone(s: Gemm, choice: GemmChoice | None, layouts: Layouts, rules: BulkRules) -> bool:
+    """Whether the operands are whole tiles where and as the engine reads them, and c is its accumulator."""
+    if choice is None or choice.atom is None or choice.atom.threads != rules.group:
+        return False
+    if not s.c.whole or layouts.get(s.c.buffer) != choice.c or choice.c.padded:
+        return False
+    if s.b.buffer.space is not Space.SHARED or not _readable(layouts, s.b):
+        return False
+    if s.a.buffer.space is Space.SHARED:
+        return choice.atom.shared_a and _readable(layouts, s.a)
+    held = s.a.whole and s.a.buffer.space is Space.FRAGMENT
+    return held and choice.a is not None and layouts.get(s.a.buffer) == _held(choice.a, s)
+
+
+def _held(a: Layout, s: Gemm) -> Layout:
+    return flipped(a) if s.transpose_a else a
+
+
+def _readable(layouts: Layouts, r: Region) -> bool:
+    """A whole tile of two dimensions with a layout of its own."""
+    layout = layouts.get(r.buffer)
+    return (
+        r.whole
+        and r.buffer.source is None
+        and layout is not None
+        and len(layout.shape) == 2
+        and not layout.padded
+    )

@@ -1,0 +1,199 @@
+"""From a loop region of the graph to the body that is scheduled: its ops, tiles, streams and dependences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...errors import InternalError
+from ...expr import Buffer, Space
+from ...graph import Edge
+from ...hardware import TargetInfo
+from ...layout.layout import Axis, Layout
+from ...program import Copy, Gemm
+from ..model import GemmChoice
+from .costs import Cost, Rates, size
+from .dependences import unique
+from .engines import COPY, asynchronous
+from .model import GROUP, REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream, Unit
+from .region import LoopRegion
+
+MAIN = "main"
+DEEPEST = 8  # slots of a ring whose depth nobody pinned
+RELAY = 16  # clocks to see a count and to arrive
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What inference knows when a loop is scheduled. ``engine_of``: asynchronous engine by node name."""
+
+    info: TargetInfo
+    atoms: Mapping[str, GemmChoice]
+    layouts: Mapping[Buffer, Layout]
+    engine_of: Mapping[str, str]
+    threads: int
+
+    def bytes(self, b: Buffer) -> int:
+        """Bytes of a tile with its padding."""
+        layout = self.layouts.get(b)
+        if layout is None or b.space is not Space.SHARED:
+            return size(b)
+        return -(-layout.footprint(Axis.MEMORY) * b.dtype.bits // 8)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads one loop. ``pin``: slots that the user wants of each ring that a copy fills; None leaves it open."""
+
+    region: LoopRegion
+    facts: Facts
+    pin: int | None = None
+
+    def body(self, capacity: int) -> Body:
+        """The body. ``capacity``: bytes of shared memory for the tiles that the loop writes."""
+        ops = tuple(self._ops())
+        info = self.facts.info
+        streams = [Stream(MAIN, self.facts.threads, cooperative=self.facts.threads > info.subgroup)]
+        if any(o.stream == COPY for o in ops):
+            streams.append(Stream(COPY))
+        units = tuple(Unit(e.name, e.observed, e.shared, e.in_order) for e in info.engines)
+        return Body(
+            self.region.loop.name,
+            units,
+            tuple(streams),
+            tuple(self.storage.values()),
+            ops,
+            {str(Space.SHARED): capacity},
+            max((e.signal for e in info.engines), default=0),
+            RELAY,
+            self.region.everywhere,
+        )
+
+    def deps(self) -> tuple[Dep, ...]:
+        """What memory demands.
+
+        Raises:
+            InternalError: a value in registers would have to go from one stream to another.
+        """
+        found = [self._dep(u, v, e) for u, v, e in self.region.edges]
+        found += self._restarted()
+        for d in found:
+            if self._stream(d.u) != self._stream(d.v) and self.storage[d.storage].space == REGISTER:
+                raise InternalError(f"{d}: the ops are in different streams, the tile is in registers")
+        return unique(found)
+
+    def _restarted(self) -> Iterator[Dep]:
+        """An engine that ends its ops in any order does one instance after the other where their tile is no ring."""
+        for op, nodes in self.region.ops.items():
+            engine = self._engine(op)
+            if engine and not asynchronous(self.facts.info)[engine].in_order:
+                for b in nodes[0].writes:
+                    if self.storage[self.names[b]].carried:
+                        yield Dep(op, op, 1, "WAW", self.names[b])
+
+    def _dep(self, u: str, v: str, e: Edge) -> Dep:
+        assert isinstance(e.buffer, Buffer), e
+        name = self.names[e.buffer]
+        ring = e.carried and e.kind != "raw" and not self.storage[name].carried
+        distance = 1 if e.carried and not ring else 0
+        return Dep(u, v, distance, e.kind.upper(), name, ring, self._chained(u, v, e.buffer))
+
+    def _chained(self, u: str, v: str, b: Buffer) -> bool:
+        """Whether both multiply into ``b`` alike on one in-order queue: the unit adds one product after the other."""
+        a, c = self.region.statement(u), self.region.statement(v)
+        if not (
+            isinstance(a, Gemm)
+            and isinstance(c, Gemm)
+            and self._engine(u)
+            and self._engine(u) == self._engine(v)
+        ):
+            return False
+        x, y = self.facts.atoms[u], self.facts.atoms[v]
+        alike = (x.atom, x.n, x.warps) == (y.atom, y.n, y.warps)
+        operands = {r.buffer.storage for r in (a.a, a.b, c.a, c.b)}
+        return alike and a.c.buffer.storage is b and c.c.buffer.storage is b and b not in operands
+
+    def _engine(self, op: str) -> str:
+        """The asynchronous engine of an op, "" if it has none. A loop or branch inside waits for all that it starts."""
+        nodes = self.region.ops[op]
+        return self.facts.engine_of.get(op, "") if nodes[0].name == op else ""
+
+    def _stream(self, op: str) -> str:
+        engine = self._engine(op)
+        return COPY if engine == COPY and asynchronous(self.facts.info)[engine].observed == SIGNAL else MAIN
+
+    def _ops(self) -> Iterator[Op]:
+        for name, nodes in self.region.ops.items():
+            cost, engine = self._cost(name), self._engine(name)
+            read = dict.fromkeys(b for n in nodes for b in n.reads if b in self.names)
+            written = dict.fromkeys(b for n in nodes for b in n.writes)
+            rings = [b for b in written if not self.storage[self.names[b]].carried]
+            yield Op(
+                name,
+                self._stream(name),
+                engine,
+                cost.busy if engine else 0,
+                cost.latency,
+                cost.issue,
+                tuple(Read(self.names[b]) for b in read),
+                tuple(self.names[b] for b in rings),
+                tuple(self.names[b] for b in written if b not in rings),
+                cost.fluid,
+            )
+
+    def _cost(self, op: str) -> Cost:
+        rates, engine, s = Rates.of(self.facts.info), self._engine(op), self.region.statement(op)
+        known = asynchronous(self.facts.info)
+        match s:
+            case Copy() if engine:
+                return rates.copy(s, known[engine])
+            case Gemm() if engine:
+                return rates.multiply(s, self.facts.atoms[op], known[engine])
+            case _:
+                return rates.synchronous(s, self.facts.atoms.get(op))
+
+    @cached_property
+    def names(self) -> dict[Buffer, str]:
+        """Buffers that the loop writes, each with a name of its own."""
+        out: dict[Buffer, str] = {}
+        for n in self.region.nodes:
+            for b in n.writes:
+                if b not in out:
+                    out[b] = b.name if b.name not in out.values() else f"{b.name}.{b.number}"
+        return out
+
+    @cached_property
+    def storage(self) -> dict[str, Storage]:
+        """Tiles that the loop writes, by name."""
+        return {name: self._storage(b, name) for b, name in self.names.items()}
+
+    def _storage(self, b: Buffer, name: str) -> Storage:
+        if b.space not in (Space.SHARED, Space.GLOBAL):
+            return Storage(name, REGISTER, size(b), 1, self._carried(b), MAIN, buffer=b)
+        if b.space is Space.GLOBAL:
+            return Storage(name, str(b.space), 0, 1, self._carried(b), buffer=b)
+        filled = self.filled(b)
+        least = self.pin if filled and self.pin else 1
+        most = (self.pin or DEEPEST) if filled else 1
+        return Storage(name, str(b.space), self.facts.bytes(b), most, self._carried(b), "", least, filled, b)
+
+    def filled(self, b: Buffer) -> bool:
+        """Whether copies of an engine alone write a tile, anew in each iteration, and nobody outside the loop sees it."""
+        writers = [self.region.owner[n.name] for n in self.region.nodes if b in n.writes]
+        return (
+            b.space is Space.SHARED
+            and b not in self.region.outside
+            and not self._carried(b)
+            and all(w in self.region.ops and self._engine(w) == COPY for w in writers)
+        )
+
+    def _carried(self, b: Buffer) -> bool:
+        """Whether an iteration finds in ``b`` what an earlier one left there, or changes it in several steps."""
+        return any(
+            e.buffer is b and ((e.carried and e.kind == "raw") or (not e.carried and e.kind == "war"))
+            for _, _, e in self.region.edges
+        ) or any(b in n.reads and b in n.writes for n in self.region.nodes)
+
+
+__all__ = ["GROUP", "MAIN", "Facts", "Reader"]

@@ -1,0 +1,84 @@
+"""Which nodes may run on an asynchronous engine: from a graph and the instructions chosen, by node name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ...expr import Buffer, Space, Var
+from ...graph import Graph, Node
+from ...hardware import Atom, Engine, TargetInfo
+from ...program import Copy, For, Gemm
+from ..model import GemmChoice
+
+COPY = "copy"
+WARPS = {"warp": 1, "warpgroup": 4}  # subgroups that issue an instruction together
+
+
+def asynchronous(info: TargetInfo) -> dict[str, Engine]:
+    """Engines whose ops go on while their issuer does something else, until it asks or is told."""
+    return {e.name: e for e in info.engines if e.observed in ("signal", "group") and not e.shared}
+
+
+def engine_of(
+    graph: Graph,
+    info: TargetInfo,
+    atoms: Mapping[str, GemmChoice],
+    staged: Iterable[str] = (),
+    copies: Iterable[str] | None = None,
+) -> dict[str, str]:
+    """The asynchronous engine of each node that can use one.
+
+    ``staged``: operands that a node copies to or from a fragment of its own (``gemm0.c``), which it must wait for.
+    ``copies``: nodes that the copy engine does; by default those of ``plain_copies``.
+    """
+    engines = asynchronous(info)
+    if COPY not in engines:
+        copies = ()
+    elif copies is None:
+        copies = plain_copies(graph)
+    out = dict.fromkeys(copies, COPY)
+    held = {name.partition(".")[0] for name in staged}
+    for n in graph.nodes:
+        choice = atoms.get(n.name)
+        if isinstance(n.stmt, Gemm) and choice is not None and choice.atom is not None and n.name not in held:
+            if _runs_alone(choice.atom, engines.get(choice.atom.engine), info):
+                out[n.name] = choice.atom.engine
+    return out
+
+
+def _runs_alone(atom: Atom, engine: Engine | None, info: TargetInfo) -> bool:
+    """Whether an instruction is one of the asynchronous unit: an older one of the same unit has other threads."""
+    return engine is not None and atom.threads == WARPS.get(engine.issued_by, 0) * info.subgroup
+
+
+def plain_copies(graph: Graph) -> Iterator[str]:
+    """Copies from global memory to a whole shared tile in a pipelined loop, which nothing else writes."""
+    writers: dict[Buffer, list[str]] = {}
+    for n in graph.nodes:
+        for b in n.writes:
+            writers.setdefault(b, []).append(n.name)
+    for n in graph.nodes:
+        loop = graph.loop(n.loop).stmt if n.loop else None
+        if isinstance(loop, For) and loop.kind == "pipelined" and _plain(n, writers):
+            if not any(e.target == n.name and _private(e.buffer, e.source, n, graph) for e in graph.edges):
+                yield n.name
+
+
+def _plain(n: Node, writers: Mapping[Buffer, list[str]]) -> bool:
+    s = n.stmt
+    return (
+        isinstance(s, Copy)
+        and s.src.buffer.space is Space.GLOBAL
+        and s.dst.buffer.space is Space.SHARED
+        and s.dst.buffer.source is None
+        and s.dst.shape == s.dst.buffer.shape
+        and s.src.dtype == s.dst.dtype
+        and writers[s.dst.buffer] == [n.name]
+        and s.src.buffer.storage not in writers
+    )
+
+
+def _private(value: Buffer | Var, source: str, n: Node, graph: Graph) -> bool:
+    """Whether a copy needs a value that the threads compute inside its loop: its engine has no part in that."""
+    inside = graph.by_name[source].loop == n.loop
+    return inside and (isinstance(value, Var) or value.space not in (Space.GLOBAL, Space.SHARED))

@@ -1,0 +1,161 @@
+"""The schedules of a program's loops: from its graph and what inference has decided, by name of the loop region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...errors import InternalError, KernelError
+from ...expr import Buffer, Space
+from ...graph import Graph, Loop
+from ...hardware import TargetInfo
+from ...layout.layout import Layout
+from ...program import For, Launch
+from ..model import GemmChoice
+from .body import Facts, Reader
+from .check import checked
+from .model import Storage, memory
+from .modulo import timing
+from .program import Schedule
+from .region import LoopRegion
+from .relays import relayed
+from .rings import deepened
+from .tokens import synthesised
+
+BARRIERS = 1024  # bytes of shared memory that are left for barriers and alignment
+
+
+def schedules(
+    graph: Graph,
+    info: TargetInfo,
+    atoms: Mapping[str, GemmChoice],
+    layouts: Mapping[Buffer, Layout],
+    engine_of: Mapping[str, str],
+    num_stages: Mapping[str, int | None] | None = None,
+) -> dict[str, Schedule]:
+    """The schedule of each innermost loop with an op on an asynchronous engine. ``engine_of`` names that of each node.
+
+    ``num_stages``: slots of rings that copies fill, by name of the loop (None: as many as needed and a few more); by default
+    what the loop says. A loop that tells its iterations more than tiles, or may end early, has no schedule.
+
+    Raises:
+        KernelError: the slots that the user pinned do not fit into shared memory.
+        InternalError: a schedule does not pass its own check.
+    """
+    out: dict[str, Schedule] = {}
+    for launch in (r for r in graph.loops if isinstance(r.stmt, Launch)):
+        assert isinstance(launch.stmt, Launch)
+        facts = Facts(info, atoms, layouts, engine_of, launch.stmt.thread_count)
+        readers = [
+            Reader(LoopRegion(graph, r), facts, pinned(r.stmt, num_stages, r.name))
+            for r in graph.loops
+            if isinstance(r.stmt, For)
+            and _root(graph, r) == launch.name
+            and _is_innermost(graph, r, engine_of)
+        ]
+        out |= _launch(graph, launch, facts, [r for r in readers if r.region.closed])
+    return out
+
+
+def pinned(stmt: For, num_stages: Mapping[str, int | None] | None, name: str) -> int | None:
+    """Slots that the user wants: 0 and 1 both mean no overlap. A loop that is not pipelined leaves it open."""
+    if num_stages is not None and name in num_stages:
+        wanted = num_stages[name]
+        return None if wanted is None else max(1, wanted)
+    return max(1, stmt.num_stages) if stmt.kind == "pipelined" else None
+
+
+def _launch(graph: Graph, launch: Loop, facts: Facts, readers: list[Reader]) -> dict[str, Schedule]:
+    """Schedules of the loops of one launch, which share its memory: all rings exist at once."""
+    shared = facts.info.space(str(Space.SHARED))
+    room = (shared.capacity if shared else 0) - BARRIERS
+    tiles = {
+        b: facts.bytes(b)
+        for n in graph.nodes
+        if _root_of(graph, n.loop) == launch.name
+        for b in (*n.reads, *n.writes)
+        if b.space is Space.SHARED
+    }
+    if sum(tiles.values()) > room:
+        return {}  # it does not fit even without rings: others say so
+    for r in readers:
+        _check_room(r, tiles, room)
+    out: dict[str, Schedule] = {}
+    for r in readers:
+        mine = {b for b in r.names if b in tiles}
+        name = r.region.loop.name
+        out[name] = scheduled(r, room - sum(size for b, size in tiles.items() if b not in mine))
+        for s in out[name].body.storage:
+            if s.buffer in tiles:
+                tiles[s.buffer] = s.bytes * out[name].depth[s.name]
+    return out
+
+
+def scheduled(reader: Reader, capacity: int) -> Schedule:
+    """The checked schedule of one loop. ``capacity``: bytes of shared memory for the tiles that it writes."""
+    body, deps = reader.body(capacity), reader.deps()
+    full, every = relayed(body, deps)
+    times = timing(full, every)
+    if times is None:
+        raise InternalError(f"{body.name}: no interval is long enough for it", reader.region.stmt.span)
+    return checked(synthesised(full, deps, deepened(full, every, times)))
+
+
+def _check_room(reader: Reader, tiles: dict[Buffer, int], room: int) -> None:
+    """Grow the rings that the user pinned, if they fit.
+
+    Raises:
+        KernelError: they do not.
+    """
+    rings = [s for s in reader.storage.values() if s.least > 1 and s.buffer is not None]
+    for s in rings:
+        assert s.buffer is not None
+        tiles[s.buffer] = s.bytes * s.least
+    if sum(tiles.values()) > room:
+        raise KernelError(
+            f"{_named(rings, room, tiles)} of {_kilobytes(room + BARRIERS)}",
+            reader.region.stmt.span,
+            why=f"num_stages={reader.pin} keeps as many tiles of each asynchronous copy in shared memory",
+            help="take fewer stages or smaller tiles",
+        )
+
+
+def _named(rings: list[Storage], room: int, tiles: Mapping[Buffer, int]) -> str:
+    """What does not fit, in words: one ring if it alone is too large."""
+    worst = max(rings, key=lambda s: s.bytes * s.least)
+    if worst.bytes * worst.least > room or len(tiles) == 1:
+        return f"{worst.name} ring of {worst.least} needs {_kilobytes(worst.bytes * worst.least)}"
+    names = ", ".join(s.name for s in rings)
+    others = " and the other shared tiles" if len(tiles) > len(rings) else ""
+    return f"rings of {worst.least} ({names}){others} need {_kilobytes(sum(tiles.values()))}"
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size / 1024:.4g} KB"
+
+
+def _root(graph: Graph, region: Loop) -> str:
+    return _root_of(graph, region.name)
+
+
+def _root_of(graph: Graph, name: str) -> str:
+    """The outermost region around one."""
+    while name and (parent := graph.loop(name).parent):
+        name = parent
+    return name
+
+
+def _is_innermost(graph: Graph, region: Loop, engine_of: Mapping[str, str]) -> bool:
+    """Whether an op directly in the loop is asynchronous, and none in a loop inside it."""
+    loops = {n.loop for n in graph.nodes if n.name in engine_of}
+    return region.name in loops and not any(
+        region.name in _around(graph, other) for other in loops if isinstance(graph.loop(other).stmt, For)
+    )
+
+
+def _around(graph: Graph, name: str) -> Iterator[str]:
+    """Regions around one, innermost first."""
+    while name := graph.loop(name).parent:
+        yield name
+
+
+__all__ = ["memory", "pinned", "scheduled", "schedules"]

@@ -1,0 +1,175 @@
+"""What surely happens before what in a program of streams and tokens, decided by distances.
+
+Events are the begin (b) and the completion (c) of an op, once for each of two warps where its stream is cooperative: two
+arbitrary warps stand for all. Program order, queues and waits order the event of iteration i - d before another one of
+iteration i; on a chain the distances add up. Only iterations that exist count, so a chain may use those in [i - d, i] alone,
+or barriers, which run at every kernel step. Without this rule the steady state is right and the first or last iterations are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .model import BARRIER, GROUP, MEET, Body, Dep
+from .program import Places, Token, Wait
+
+Event = tuple[str, int, str]  # op, warp, "b" or "c"
+Label = tuple[str, Wait]  # a wait and the op that waits
+Back = tuple[Event, int, "Label | None"]
+BEYOND = 9  # kernel steps that a chain of barriers may leave the iterations that exist
+
+
+@dataclass
+class Order:
+    """Happens-before of one program. Waits may be added and taken away; program order stays."""
+
+    body: Body
+    places: Places
+    tokens: dict[str, Token] = field(default_factory=dict[str, Token])
+    back: dict[Event, list[Back]] = field(default_factory=dict[Event, "list[Back]"])
+
+    def __post_init__(self) -> None:
+        self.loose = {o.name for o in self.body.ops if not self.body.in_order(o.name)}
+        self.always = {o.name for o in self.body.ops if o.kind == MEET}
+        streams: dict[str, list[str]] = {}
+        for o in self.body.ops:
+            for w in self.warps(o.name):
+                self._edge((o.name, w, "b"), (o.name, w, "c"), 0)
+            streams.setdefault(o.stream, []).append(o.name)
+        for ops in streams.values():
+            for x in ops:
+                end = "b" if self.body.op[x].asynchronous else "c"
+                for y in ops:
+                    queued = self.body.same_queue(x, y)
+                    gap = self.places.gap(x, y)
+                    for w in self.warps(x):
+                        self._edge((x, w, end), (y, w, "b"), gap)
+                        if queued:
+                            self._edge((x, w, "c"), (y, w, "c"), gap)
+
+    def warps(self, op: str) -> tuple[int, ...]:
+        return (0, 1) if self.body.stream[self.body.op[op].stream].cooperative else (0,)
+
+    def _edge(self, a: Event, b: Event, d: int, label: Label | None = None) -> None:
+        self.back.setdefault(b, []).append((a, d, label))
+
+    def add(self, op: str, wait: Wait, token: Token) -> None:
+        """``op`` waits for ``token`` too."""
+        self.tokens[token.name] = token
+        label = (op, wait)
+        for w in self.warps(op):
+            for source, target, d in self._ordered_by(op, w, wait, token):
+                self._edge(source, target, d, label)
+
+    def _ordered_by(self, op: str, w: int, wait: Wait, token: Token) -> Iterator[tuple[Event, Event, int]]:
+        match token.kind:
+            case kind if kind == BARRIER:
+                yield from (((op, x, "b"), (op, w, "c"), 0) for x in self.warps(op) if x != w)
+            case kind if kind == GROUP:
+                queue = self.body.queue(token.producers[0])
+                for x in queue:
+                    yield (x, w, "c"), (op, w, "b"), self.places.group_gap(queue, x, op, wait.distance)
+            case "interlock":
+                yield from (((u, w, "c"), (op, w, "b"), wait.distance) for u in token.producers)
+            case _:
+                for u in token.producers:
+                    yield from (((u, x, "c"), (op, w, "b"), wait.distance) for x in self.warps(u))
+
+    def remove(self, label: Label) -> None:
+        """The wait is no more."""
+        for w in self.warps(label[0]):
+            for end in "bc":
+                event = (label[0], w, end)
+                self.back[event] = [x for x in self.back[event] if x[2] != label]
+
+    def demands(self, d: Dep) -> Iterator[tuple[Event, Event]]:
+        """(end of u, begin of v) for all warps between which the dependence is; one warp of v stands for both."""
+        one_stream = self.body.op[d.u].stream == self.body.op[d.v].stream
+        private = one_stream and (not self.body.shared(d.storage) or (d.u == d.v and d.kind == "WAW"))
+        for w in (0,) if private else self.warps(d.u):
+            yield (d.u, w, "c"), (d.v, 0, "b")
+
+    def way(self, d: Dep, depth: Mapping[str, int], without: Label | None = None) -> list[Label] | None:
+        """The waits on chains that keep a dependence, between any two warps; None if there is none."""
+        distance, found = d.at(depth), list[Label]()
+        if d.queued and self.places.gap(d.u, d.v) <= distance:
+            return found
+        for first, then in self.demands(d):
+            chain = self.chain(first, then, distance, without)
+            if chain is None:
+                return None
+            found += chain
+        return found
+
+    def before(self, first: Event, then: Event, distance: int) -> bool:
+        """Whether ``first`` of iteration i - distance surely comes before ``then`` of i."""
+        return self.chain(first, then, distance) is not None
+
+    def chain(
+        self, first: Event, then: Event, distance: int, without: Label | None = None
+    ) -> list[Label] | None:
+        """The waits on a chain from ``first`` of i - distance to ``then`` of i; None if there is none.
+
+        Of an event with ordered instances the newest that is reached stands for all older ones.
+        """
+        best: dict[tuple[Event, int], tuple[tuple[Event, int], Label | None] | None] = {(then, 0): None}
+        newest: dict[Event, int] = {then: 0}
+        work = [(then, 0)]
+        while work:
+            here = work.pop()
+            node, off = here
+            if node == first and (off == distance or (off < distance and self._ordered(first))):
+                return _labels(best, here)
+            for event, d, label in self.back.get(node, ()):
+                if label is not None and label == without:
+                    continue
+                for reached in self._reached(event, off + d, distance):
+                    if (event, reached) in best or newest.get(event, reached + 1) <= reached:
+                        continue
+                    if self._ordered(event):
+                        newest[event] = reached
+                    best[event, reached] = (here, label)
+                    work.append((event, reached))
+        return None
+
+    def _ordered(self, event: Event) -> bool:
+        """Whether earlier instances of the event come earlier."""
+        return event[2] == "b" or event[0] not in self.loose
+
+    def _reached(self, event: Event, off: int, distance: int) -> Iterable[int]:
+        """The iterations, counted back, of an event before one that is reached; only those that exist with the chain's ends."""
+        if event[0] in self.always:
+            return (off,) if -BEYOND < off < distance + BEYOND else ()
+        if self._ordered(event):
+            off = max(off, 0)  # if a younger instance comes before, so does this one
+            return (off,) if off <= distance else ()
+        # whoever comes after this instance has older selves that come after the older ones
+        return range(max(off, 0), distance + 1)
+
+    def dead_cycle(self) -> bool:
+        """Whether some event waits for itself or for its own future: a cycle of distance 0 or less."""
+        edges = [(a, b, d) for b, into in self.back.items() for a, d, _ in into]
+        number = {n: k for k, n in enumerate(self.back.keys() | {a for a, _, _ in edges})}
+        scale = len(edges) + 1
+        weights = [(number[a], number[b], d * scale - 1) for a, b, d in edges]
+        value = [0] * len(number)
+        for _ in range(len(number) + 1):
+            changed = False
+            for a, b, w in weights:
+                if value[a] + w < value[b]:
+                    value[b], changed = value[a] + w, True
+            if not changed:
+                return False
+        return True
+
+
+def _labels(
+    best: Mapping[tuple[Event, int], tuple[tuple[Event, int], Label | None] | None], here: tuple[Event, int]
+) -> list[Label]:
+    found: list[Label] = []
+    while (step := best[here]) is not None:
+        here, label = step
+        if label is not None:
+            found.append(label)
+    return found

@@ -1,0 +1,77 @@
+"""Relays: ops that see the end of an op which only its own stream can see, and tell the other streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .bounds import needed_depth
+from .dependences import unique
+from .model import GROUP, RELAY, Body, Dep, Op
+from .modulo import Timing, overlap
+
+
+def relayed(body: Body, deps: Sequence[Dep]) -> tuple[Body, tuple[Dep, ...]]:
+    """Where only its own stream can see the end of u, an op there that sees it and tells the others."""
+    out: list[Dep] = []
+    made: dict[str, Op] = {}
+    for d in deps:
+        u, v = body.op[d.u], body.op[d.v]
+        if not (u.asynchronous and body.observed(d.u) == GROUP and u.stream != v.stream):
+            out.append(d)
+            continue
+        if d.u not in made:
+            made[d.u] = Op(done(d.u), u.stream, latency=body.relay, kind=RELAY)
+            out.append(Dep(d.u, done(d.u), 0, "DONE", d.storage))
+        out.append(replace(d, u=done(d.u)))
+    return replace(body, ops=(*body.ops, *made.values())), unique(out)
+
+
+def done(op: str) -> str:
+    """The name of the relay of ``op``."""
+    return f"{op}.done"
+
+
+def late(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:
+    """The times with relays behind the next op of the queue that they watch, where slots are there for that.
+
+    A relay stops its stream until an op has ended. If nobody else in the stream waits for that op, the unit would be idle
+    meanwhile; with its next op already issued it is not.
+    """
+    for o in body.ops:
+        if o.kind == RELAY and _is_alone(body, deps, o):
+            at = _behind(body, times, o)
+            moved = replace(times, issue={**times.issue, o.name: at}, start={**times.start, o.name: at})
+            needed = needed_depth(body, deps, times.interval, moved.issue, moved.start)
+            if all(needed[n] <= times.depth[n] for n in needed):
+                times = moved
+    return times
+
+
+def _watched(relay: Op) -> str:
+    return relay.name.removesuffix(done(""))
+
+
+def _is_alone(body: Body, deps: Sequence[Dep], relay: Op) -> bool:
+    """Whether the stream waits for the op that a relay watches nowhere else."""
+    u = _watched(relay)
+    return not any(
+        d.u == u and d.v != relay.name and not d.queued and body.op[d.v].stream == relay.stream for d in deps
+    )
+
+
+def _behind(body: Body, times: Timing, relay: Op) -> int:
+    """The first clock at which the stream is free for the relay after the next op of the queue has been issued."""
+    u, interval = _watched(relay), times.interval
+    first = times.issue[u]
+    after = min(
+        first + ((times.issue[x] - first - 1) % interval) + 1 + body.op[x].hold for x in body.queue(u)
+    )
+    ready = max(after, times.issue[relay.name])
+    others = [
+        (times.issue[o.name], o.hold) for o in body.ops if o.stream == relay.stream and o.name != relay.name
+    ]
+    for at in sorted({ready} | {ready + (t + hold - ready) % interval for t, hold in others}):
+        if not any(overlap(at, relay.hold, t, hold, interval) for t, hold in others):
+            return at
+    return times.issue[relay.name]
