@@ -15,8 +15,17 @@ from tile_core.testing.kernels import CASES, Case
 pytest.importorskip("tile_backend_cuda.codegen")
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("case", CASES, ids=str)
+MODES = ("late", "early", "random")
+# all cases where the instructions differ; on the other architectures what multiplies matrices
+EVERYTHING, PRODUCTS = ("sm_75", "sm_80", "sm_90a"), ("sm_86", "sm_89", "sm_120a")
+RUNS = [
+    pytest.param(case, arch, id=f"{case}-{arch}")
+    for case in CASES
+    for arch in (*EVERYTHING, *(PRODUCTS if case.name.startswith(("gemm", "attention")) else ()))
+]
+
+
+@pytest.mark.parametrize(("case", "arch"), RUNS)
 def test_case(case: Case, arch: str, emulator: None):
     backend = CudaBackend()
     try:
@@ -26,7 +35,7 @@ def test_case(case: Case, arch: str, emulator: None):
     made = arguments.made(case)
     wanted = arguments.copies(made)
     interpreter.run(case.program, wanted)
-    for mode in ("late", "random"):
+    for mode in MODES:
         got = arguments.copies(made)
         for report in emulate.run_all(source, got, case.dims, mode=mode):
             assert report.clean, str(report)

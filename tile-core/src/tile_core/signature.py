@@ -9,7 +9,7 @@ from .backend import LaunchParam, LaunchSpec
 from .expr import Buffer, Expr, Var, text
 from .program import Alloc, Launch, TileProgram
 from .program.verify import used_dimensions
-from .program.visit import statements, written_buffers
+from .program.visit import places, statements, written_buffers
 
 
 def launch_spec(
@@ -27,13 +27,19 @@ def launch_spec(
     if len(launches) != len(entries):
         raise ValueError(f"{len(entries)} entry points for {len(launches)} launches")
     rows = [(name, extents(s.grid), s.threads) for name, s in zip(entries, launches, strict=True)]
-    return LaunchSpec(launch_params(program), tuple(rows), program.outputs, dict(extra or {}))
+    return LaunchSpec(launch_params(program, launches), tuple(rows), program.outputs, dict(extra or {}))
 
 
-def launch_params(program: TileProgram) -> tuple[LaunchParam, ...]:
-    """Parameters in the order of the signature, then one of kind ``dim`` for each symbolic dimension."""
+def launch_params(program: TileProgram, launches: Sequence[Launch] = ()) -> tuple[LaunchParam, ...]:
+    """Parameters in the order of the signature, then one of kind ``dim`` for each symbolic dimension.
+
+    Tensors begin where calls in the program, or in the ``launches`` that a backend made of it, rely on it.
+    """
     written = {b.storage for s in statements(program.body) for b in written_buffers(s)}
-    own = [_param(p.name, p.value, written) for p in program.params]
+    aligned: dict[Buffer, int] = {}
+    for p in (p for s in statements((*program.body, *launches)) for p in places(s)):
+        aligned[p.buffer.storage] = max(p.aligned, aligned.get(p.buffer.storage, 1))
+    own = [_param(p.name, p.value, written, aligned) for p in program.params]
     return (*own, *(LaunchParam(v.name, "dim", v.dtype.name) for v in used_dimensions(program)))
 
 
@@ -42,10 +48,13 @@ def workspaces(program: TileProgram) -> tuple[Buffer, ...]:
     return tuple(s.buffer for s in program.body if isinstance(s, Alloc))
 
 
-def _param(name: str, value: Buffer | Var, written: set[Buffer]) -> LaunchParam:
+def _param(
+    name: str, value: Buffer | Var, written: set[Buffer], aligned: Mapping[Buffer, int]
+) -> LaunchParam:
     if isinstance(value, Buffer):
         shape, strides, kind = extents(value.shape), extents(value.strides or ()), value.dtype
-        return LaunchParam(name, "tensor", kind.name, shape, strides, value in written, kind.bytes)
+        alignment = max(kind.bytes, aligned.get(value, 1))
+        return LaunchParam(name, "tensor", kind.name, shape, strides, value in written, alignment)
     kind = "pointer" if value.dtype.kind == "handle" else "scalar"
     return LaunchParam(name, kind, value.dtype.name)
 

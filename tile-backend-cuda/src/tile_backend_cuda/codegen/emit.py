@@ -175,7 +175,7 @@ class _Entry:
             raise Unsupported(
                 f"the block needs {self.shared} bytes of shared memory, {self.info.target} has {space.capacity}",
                 self.launch.span,
-                help="use smaller tiles or fewer of them",
+                help="use smaller tiles, or fewer of them or of the stages of a loop",
             )
 
     def views(self) -> Iterator[str]:

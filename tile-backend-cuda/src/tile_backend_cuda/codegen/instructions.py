@@ -5,9 +5,16 @@ from __future__ import annotations
 from tile_core.hardware import TargetInfo
 from tile_core.lowering.simt.instructions import Instructions
 
+from .async_copies import CpAsync
 from .bulk_engines import HopperEngines
+from .matrix_unit import LANES, WarpMatrixUnit
 
 
 def instructions(info: TargetInfo, boxes: bool = True) -> Instructions:
     """The groups of instructions that the architecture has; without ``boxes`` no results leave through the copy engine."""
-    return Instructions(bulk=HopperEngines(boxes) if "wgmma" in info.features else None)
+    return Instructions(
+        matrix=WarpMatrixUnit() if any(atom.threads == LANES for atom in info.atoms) else None,
+        # where the copy engine is at work, what stands in for it must take tensors that begin anywhere
+        copies=CpAsync() if "cp_async" in info.features and "wgmma" not in info.features else None,
+        bulk=HopperEngines(boxes) if "wgmma" in info.features else None,
+    )

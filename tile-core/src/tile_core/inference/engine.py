@@ -186,8 +186,11 @@ class Engine:
         return min(found, key=moved)
 
     def _open(self, state: State) -> Op | None:
-        """The largest op that still lacks a layout, bound ones (with serial loops) first, those without fragments last."""
-        left = [op for op in self.problem.ops if self._lacks(op, state)]
+        """The largest op that still lacks a layout, bound ones (with serial loops) first, those without fragments last.
+
+        A gemm says at once what it knows; for a fragment that it takes from anywhere others speak.
+        """
+        left = [op for op in self.problem.ops if not isinstance(op, Multiply) and self._lacks(op, state)]
         return max(left, key=_urgency, default=None)
 
     def _lacks(self, op: Op, state: State) -> bool:

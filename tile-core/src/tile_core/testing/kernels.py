@@ -119,9 +119,11 @@ def gemm(
     transpose_b: bool = False,
     stages: int = 2,
     threads: int = 128,
+    precision: str = "",
 ) -> Any:
     """``C = op(A) op(B)`` with a pipelined loop along k. ``types`` of the operands, the sum and the result."""
     bm, bn, bk = block
+    hints = {"precision": precision} if precision else {}
     operand, total, result = types
     a_shape, a_tile = ((k, m), (bk, bm)) if transpose_a else ((m, k), (bm, bk))
     b_shape, b_tile = ((n, k), (bn, bk)) if transpose_b else ((k, n), (bk, bn))
@@ -142,7 +144,7 @@ def gemm(
                     T.copy(B[bx * bn, ko * bk], b)
                 else:
                     T.copy(B[ko * bk, bx * bn], b)
-                T.gemm(a, b, c, transpose_A=transpose_a, transpose_B=transpose_b)
+                T.gemm(a, b, c, transpose_A=transpose_a, transpose_B=transpose_b, annotations=hints)
             T.copy(c, C[by * bm, bx * bn])
 
     return main
@@ -294,6 +296,7 @@ def dynamic(block: int, dtype: str) -> Any:
 
 LOOSE = {
     "float32": (1e-5, 1e-5),
+    "tfloat32": (2e-3, 2e-3),
     "float16": (2e-2, 1e-2),
     "bfloat16": (5e-2, 3e-2),
     "int8": (0, 0),
@@ -350,7 +353,12 @@ def _gemms() -> list[Case]:
         _gemm("gemm-float16-one-k-step", (32, 32, 16, (32, 32, 16)), "float16", "float32", stages=4),
     ]
     for t in FLOATS:
-        out += [_gemm(f"gemm-{t}-even", even, t, "float32"), _gemm(f"gemm-{t}-ragged", ragged, t, t)]
+        exact = {"precision": "ieee"} if t == "float32" else {}
+        out.append(_gemm(f"gemm-{t}-even", even, t, "float32", **exact))
+        out.append(_gemm(f"gemm-{t}-ragged", ragged, t, t, **exact))
+    # a target may round float32 to a type with fewer bits of mantissa before it multiplies
+    for name, extents in (("even", even), ("ragged", ragged)):
+        out.append(_rounded(f"gemm-float32-rounded-{name}", extents))
     for a in (False, True):
         for b in (False, True):
             name = f"gemm-float16-{'nt'[a]}{'nt'[b]}"
@@ -362,6 +370,13 @@ def _gemms() -> list[Case]:
 def _gemm(name: str, extents: tuple[Any, ...], operand: str, result: str, **keywords: Any) -> Case:
     types = (operand, "float32", result)
     return _case(name, gemm, *extents, types, types=(operand, "float32"), sums=extents[2], keywords=keywords)
+
+
+def _rounded(name: str, extents: tuple[Any, ...]) -> Case:
+    rtol, atol = LOOSE["tfloat32"]
+    types = ("float32", "float32", "float32")
+    atol *= extents[2] ** 0.5
+    return Case(name, lambda: gemm(*extents, types), frozenset(types), rtol=rtol, atol=atol)
 
 
 def _rows() -> list[Case]:

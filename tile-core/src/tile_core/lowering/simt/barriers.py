@@ -35,6 +35,10 @@ class Pending:
     def copy(self) -> Pending:
         return Pending(self.apart, set(self.read), set(self.written))
 
+    def leaving(self, buffers: frozenset[Buffer]) -> Pending:
+        """The rest, where these buffers are kept in order by other means."""
+        return Pending(self.apart | buffers, self.read - buffers, self.written - buffers)
+
 
 def touched(body: Sequence[Stmt], apart: frozenset[Buffer] = frozenset()) -> Pending:
     """What statements read and write in memory that other threads see."""
@@ -82,6 +86,13 @@ class UniformFor(For):
 
 
 @dataclass(frozen=True)
+class PipelinedFor(UniformFor):
+    """A loop with waits and barriers of its own, which order all accesses of ``rings`` in it, and nothing else."""
+
+    rings: frozenset[Buffer] = frozenset()
+
+
+@dataclass(frozen=True)
 class UniformIf(If):
     """A branch that all threads take together."""
 
@@ -97,6 +108,14 @@ class UniformWhile(While):
 
 def _entered(s: Stmt, pending: Pending, barrier: Sync) -> Stmt:
     match s:
+        case PipelinedFor():
+            inside = pending.leaving(s.rings)
+            inner = _entered(UniformFor(s.var, s.start, s.extent, s.body), inside, barrier)
+            pending.clear()
+            pending.add(inside)
+            # of the last iterations, for what comes after
+            pending.add(Pending(read=set(s.rings), written=set(s.rings)))
+            return replace(s, body=bodies(inner)[0])
         case UniformFor() | UniformWhile():
             trial = pending.copy()
             condition = (

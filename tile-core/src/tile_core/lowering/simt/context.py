@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from ...dtypes import INT32, DType
@@ -18,7 +18,10 @@ from .instructions import Instructions
 
 @dataclass
 class Context:
-    """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block."""
+    """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block.
+
+    ``depths``: how many slots shared tiles have that have several.
+    """
 
     plan: TilePlan
     launch: Launch
@@ -29,6 +32,7 @@ class Context:
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    depths: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
     viewed: frozenset[Buffer] = frozenset()
     slots: dict[Buffer, Expr] = field(
         default_factory=dict[Buffer, Expr]
@@ -72,6 +76,14 @@ class Context:
         """A fresh private array of each thread."""
         out = Buffer(name, (max(1, count),), dtype, Space.LOCAL, number=self.unique(name))
         self.made.append(out)
+        return out
+
+    def placed_tile(
+        self, name: str, shape: tuple[int, ...], dtype: DType, space: Space, layout: Layout
+    ) -> Buffer:
+        """A fresh fragment or shared tile that lies as ``layout`` says."""
+        out = Buffer(name, shape, dtype, space, number=self.unique(name))
+        self.plan = replace(self.plan, layouts={**self.plan.layouts, out: layout})
         return out
 
     def register_file(self, fragment: Buffer) -> Buffer:

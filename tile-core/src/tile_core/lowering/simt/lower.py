@@ -54,6 +54,8 @@ from .elementwise import as_loop, lower_loop, parallel_loop
 from .instructions import Instructions
 from .matmul import lower_gemm
 from .nest import iterations
+from .pipeline import Pipeline, pipelines
+from .pipelined import lower_pipelined
 from .places import place, placed, tile
 from .roles import Roles
 from .staging import store_out
@@ -109,12 +111,16 @@ class _Launch:
         self.context.viewed = frozenset(b.storage for b in buffers(launch.body) if b.source is not None)
         for v, extent in zip(launch.vars, launch.grid, strict=True):
             self.context.ranges[v] = Interval(0, extent - 1 if isinstance(extent, int) else None)
+        self.pipelines: dict[int, Pipeline] = {}
 
     def run(self) -> Launch:
         self.roles = Roles.of(self.context, self.launch, self.block)
         if self.roles is not None:
             new = self.roles.run()
             return replace(new, body=(*self.allocations(), *new.body))
+        self.pipelines = pipelines(self.context, self.launch)
+        for p in self.pipelines.values():
+            self.context.depths.update(p.depths)
         head = self.own_numbers()
         body = synchronised(self.block(self.launch.body), Pending())
         count = self.launch.thread_count
@@ -200,6 +206,9 @@ class _Launch:
             yield mapped(s, change, self.block)
             return
         match s:
+            case For() if id(s) in self.pipelines:
+                self.count(s)
+                yield from lower_pipelined(self.context, s, self.pipelines[id(s)], self.name, self.block)
             case For():
                 self.count(s)
                 new = mapped(s, change, self.block)

@@ -1,4 +1,4 @@
-"""Matrix products by plain multiply-adds: each thread makes the elements of the accumulator that it holds."""
+"""Matrix products: by instructions of a subgroup, else by plain multiply-adds of the thread that holds an element of the sums."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from ...expr import Buffer, Expr, Load, Space, binary, cast, const
 from ...program import For, Gemm, Region, Stmt, Store
 from .context import Context, linear_index
 from .elementwise import Loop, element_index, lower_loop, staged_loop
+from .matrix import lower_products, unit_for
 from .nest import iterations
 
 
 def lower_gemm(context: Context, name: str, s: Gemm) -> tuple[Stmt, ...]:
-    """Operands are read from shared memory; those that are not there are staged. Products are summed in the type of c."""
+    """The chosen instructions, or multiply-adds: operands are read from shared memory, those that are not there are staged.
+
+    Products are summed in the type of c.
+    """
+    choice = context.plan.atoms.get(name)
+    unit = unit_for(context, choice)
+    if choice is not None and unit is not None:
+        return lower_products(context, name, s, choice, unit)
     before: list[Stmt] = []
     a, at_a = _operand(context, f"{name}.a", s.a, before)
     b, at_b = _operand(context, f"{name}.b", s.b, before)

@@ -70,22 +70,44 @@ def iterations(
         at: Expr = const(0)
         for it in group:
             place //= it.extent
-            at = binary("+", at, binary("*", _digit(context, it, loops), place))
+            at = binary("+", at, binary("*", _digit(context, layout, it, loops), place))
         index.append(context.simple(at))
     guards = _guards(context, layout, index, window or {})
-    if context.threads > (used := layout.cosize(Axis.THREAD)):
-        guards.append(binary("<", context.thread, used))
-    first = [binary("==", thread_digit(context, r), 0) for r in layout.replicas if r.extent > 1]
+    guards += _taking_part(context, layout)
+    first = [binary("==", thread_digit(context, _own(layout, r)), 0) for r in layout.replicas if r.extent > 1]
     shifted = [i - (window or {})[n][0] if n in (window or {}) else i for n, i in enumerate(index)]
     kept = tuple(g for g in (context.simple(g) for g in guards) if not _always(g))
     return Iterations(tuple(context.simple(i) for i in shifted), tuple(loops), kept, tuple(first))
 
 
-def _digit(context: Context, it: Iter, loops: list[tuple[Var, int]]) -> Expr:
+def _own(layout: Layout, it: Iter) -> Iter:
+    """The digit of the thread's number that holds ``it``: where the next digit of the layout begins is no multiple, it is wider."""
+    above = [i.stride for i in layout.on(Axis.THREAD) if i.stride > it.stride]
+    room = min(above) // it.stride if above else it.extent
+    return it if room % it.extent == 0 else Iter(room, it.stride, it.axis)
+
+
+def _taking_part(context: Context, layout: Layout) -> list[Expr]:
+    """Conditions of the threads that a layout gives something: what it lacks of the thread's number is 0."""
+    out: list[Expr] = []
+    position = 1
+    for it in sorted(layout.on(Axis.THREAD), key=lambda i: i.stride):
+        gap, wide = it.stride // position, _own(layout, it)
+        if gap > 1 and it.stride % position == 0:
+            out.append(binary("==", thread_digit(context, Iter(gap, position, Axis.THREAD)), 0))
+        if wide != it:
+            out.append(binary("<", thread_digit(context, wide), it.extent))
+        position = it.stride * wide.extent
+    if context.threads > (used := layout.cosize(Axis.THREAD)):
+        out.append(binary("<", context.thread, used))
+    return out
+
+
+def _digit(context: Context, layout: Layout, it: Iter, loops: list[tuple[Var, int]]) -> Expr:
     if it.extent == 1:
         return const(0)
     if it.axis is Axis.THREAD and it.stride:
-        return thread_digit(context, it)
+        return thread_digit(context, _own(layout, it))
     var = context.var("r", it.extent)
     loops.append((var, it.extent))
     return var

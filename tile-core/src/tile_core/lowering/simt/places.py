@@ -13,6 +13,7 @@ from ...layout.panels import row_major
 from .context import Context, coordinate, depends_on, linear_index
 
 Staged = Mapping[Buffer, Buffer]
+SLOT_BITS = 1024  # slots of one tile begin at multiples of this
 
 
 def place(
@@ -73,13 +74,23 @@ def _flat(
 
 
 def tile(context: Context, storage: Buffer) -> Buffer:
-    """The flat buffer in shared memory that holds a tile."""
+    """The flat buffer in shared memory that holds a tile, or all slots of it."""
     found = context.tiles.get(storage)
     if found is None:
-        size = shared_layout(context, storage).footprint()
+        depth = context.depths.get(storage, 1)
+        size = (
+            slot_size(context, storage) * depth if depth > 1 else shared_layout(context, storage).footprint()
+        )
         found = replace(storage, shape=(size,), strides=None)
         context.tiles[storage] = found
     return found
+
+
+def slot_size(context: Context, storage: Buffer) -> int:
+    """Elements from one slot of a tile to the next: every slot begins at a whole row of banks, and swizzles alike."""
+    layout = shared_layout(context, storage)
+    unit = max(SLOT_BITS // storage.dtype.bits, layout.swizzle.window)
+    return -(-layout.footprint() // unit) * unit
 
 
 def shared_layout(context: Context, storage: Buffer) -> Layout:

@@ -1,0 +1,62 @@
+"""Machine code of generated products: the matrix instructions of each type, matrix loads, asynchronous copies, no spills."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tile_backend_cuda.backend import CudaBackend
+from tile_core.hardware import Target
+from tile_core.testing.kernels import gemm
+
+HALF = ("float16", "float32", "float32")
+LOCAL = {"LDL", "STL"}  # a thread's memory: registers were spilled or indexed by a variable
+
+
+def machine_code(arch: str, types: tuple[str, str, str], block: tuple[int, int, int], **how: Any) -> set[str]:
+    """The names of all instructions of a product."""
+    from tile_core.runtime.pipeline import make_plan
+
+    backend = CudaBackend()
+    info = backend.info(Target("cuda", arch))
+    program = gemm(512, 512, 512, block, types, **how).program
+    source = backend.codegen(info).emit(make_plan(program, info))
+    compiler = backend.compiler(info)
+    text = compiler.disassemble(source, compiler.compile(source, {}))
+    found = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?([A-Z][A-Z0-9_.]*)", text, re.M)
+    return {part for name in found for part in (name, name.partition(".")[0])}
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89"])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_ampere(arch: str, stages: int) -> None:
+    code = machine_code(arch, HALF, (128, 128, 32), stages=stages)
+    assert code >= {"HMMA.16816.F32", "LDSM", "LDGSTS", "LDGDEPBAR", "DEPBAR"}
+    assert not code & LOCAL
+    assert not code & {"STS", "LDS"}  # operands pass by registers only as matrices
+
+
+def test_turing() -> None:
+    code = machine_code("sm_75", HALF, (128, 128, 32), threads=256)
+    assert code >= {"HMMA.1688.F32", "LDSM"} and not code & LOCAL
+
+
+@pytest.mark.parametrize(
+    ("arch", "types", "wanted"),
+    [
+        ("sm_80", ("bfloat16", "float32", "float32"), "HMMA.16816.F32.BF16"),
+        ("sm_80", ("float16", "float16", "float16"), "HMMA.16816.F16"),
+        ("sm_80", ("float32", "float32", "float32"), "HMMA.1688.F32.TF32"),
+        ("sm_80", ("int8", "int32", "int32"), "IMMA.16832.S8.S8"),
+        ("sm_80", ("float64", "float64", "float64"), "DMMA.884"),
+        ("sm_89", ("float8_e4m3fn", "float32", "float32"), "QMMA.16832.F32.E4M3.E4M3"),
+        ("sm_90a", HALF, "HMMA.16816.F32"),
+        ("sm_120a", HALF, "HMMA.16816.F32"),
+    ],
+)
+def test_types(arch: str, types: tuple[str, str, str], wanted: str) -> None:
+    # 32 rows are too few for the instructions of four warps
+    code = machine_code(arch, types, (32, 64, 32), transpose_b=True)
+    assert wanted in code and not code & LOCAL
