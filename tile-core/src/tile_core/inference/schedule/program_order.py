@@ -1,7 +1,7 @@
 """Ops that may stand in any order stand as in the program: takes a schedule, gives one with the same waits and stages.
 
-Of copies that signal by themselves and are waited for together the order is the user's. Measured on an H200: a GEMM that starts the copy of its smaller
-tile first, as written, is 1 to 2 % faster than the other way round.
+Of copies that signal by themselves and are waited for together the order is the user's. Measured on an H200: a GEMM that
+starts the copy of its smaller tile first, as written, is 1 to 2 % faster than the other way round.
 """
 
 from __future__ import annotations
