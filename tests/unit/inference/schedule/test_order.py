@@ -84,7 +84,7 @@ def test_who_waits_for_itself_is_found() -> None:
         "P": (Step("load", 0, (Wait("empty", 0),)),),
         "C": (Step("use", 0, (Wait("full", 0),)), Step("other", 0)),
     }
-    s = Schedule(steps, tokens, {"T": 1}, 10, {"least": 1}, (), body, times)
+    s = Schedule(steps, tokens, {"T": 1}, 10, {}, (), body, times)
     assert "some op waits for itself" in faults(s)
     ahead = {**steps, "P": (Step("load", 0, (Wait("empty", 1),)),)}
     assert not faults(replace(s, streams=ahead))

@@ -27,16 +27,18 @@ def recurrence_bound(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], 
 
 
 def least_interval(
-    nodes: Sequence[Node], edges: Sequence[tuple[Node, Node, int, int]], least: int
+    nodes: Sequence[Node], edges: Sequence[tuple[Node, Node, int, int]], least: int, most: int = 0
 ) -> int | None:
-    """The same for edges (from, to, clocks, distance) between any nodes."""
+    """The same for edges (from, to, clocks, distance) between any nodes. ``most``: an interval that may be long enough."""
     number = {n: k for k, n in enumerate(nodes)}
     plain = [(number[u], number[v], w, d) for u, v, w, d in edges]
     if not _positive_cycle(len(number), plain, least):
         return least
-    low, high = least + 1, least + 1 + sum(max(0, w) for _, _, w, _ in plain)
-    if _positive_cycle(len(number), plain, high):
-        return None
+    low, high = least + 1, most
+    if most <= least or _positive_cycle(len(number), plain, most):
+        high = low + sum(max(0, w) for _, _, w, _ in plain)
+        if _positive_cycle(len(number), plain, high):
+            return None
     while low < high:
         mid = (low + high) // 2
         if _positive_cycle(len(number), plain, mid):

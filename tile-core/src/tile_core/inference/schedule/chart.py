@@ -22,10 +22,11 @@ def text(schedules: Mapping[str, Schedule], title: str) -> str:
 
 def summary(s: Schedule) -> str:
     """Interval, what bounds it, and rings, in one line."""
-    least = s.bounds["least"]
-    busiest = next(n for n, clocks in s.bounds.items() if clocks == least)
+    busiest = max(s.bounds, key=lambda n: s.bounds[n])
     rings = ", ".join(f"{name} {depth}" for name, depth in s.depth.items() if depth > 1)
-    return f"every {s.interval} clocks ({busiest} takes {least})" + (f", rings {rings}" if rings else "")
+    return f"every {s.interval} clocks ({busiest} takes {s.bounds[busiest]})" + (
+        f", rings {rings}" if rings else ""
+    )
 
 
 def chart(s: Schedule) -> Iterator[str]:

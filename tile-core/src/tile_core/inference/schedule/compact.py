@@ -26,7 +26,7 @@ def compacted(
     """The same order in the shortest interval of at least ``least``; None if rings are too shallow for it."""
     links = list(_links(body, deps, depth, times))
     points = list(dict.fromkeys(_point(o, s) for o in body.ops for s in (False, True)))
-    interval = least_interval(points, links, least)
+    interval = least_interval(points, links, least, times.interval)
     if interval is None:
         return None
     value = dict.fromkeys(points, 0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from .attempt import Attempt, Tables, settled
 from .bounds import critical_cycle, depth_caps, recurrence_bound, resource_bound
@@ -35,8 +36,10 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
     caps = depth_caps(body)
     while (bound := recurrence_bound(body, deps, caps, resource)) is not None:
         found = _search(Tables(body, deps, caps), bound, rng)
-        if found is None or fits(body, found.depth):
-            return found
+        if found is None:
+            return None
+        if fits(body, found.depth):
+            return replace(found, bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
             return None

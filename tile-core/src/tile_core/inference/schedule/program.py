@@ -85,8 +85,10 @@ class Schedule:
 
     Kernel steps of a stream run from 0 to trips + stages - 2; steps without an iteration are left out, but an op of a
     ``group`` queue still counts as an empty group, and barriers are always met. ``depth``: slots of each tile that is
-    rewritten (iteration i uses slot i mod depth). ``interval``: clocks from one iteration to the next. ``bounds``: lower bounds
-    of it by name of unit or stream. ``deps``: what memory demands. ``body``: the ops with their relays and barriers.
+    rewritten (iteration i uses slot i mod depth). ``interval``: clocks from one iteration to the next. ``bounds``: lower
+    bounds of it by name of unit or stream, and of a ``cycle`` of dependences if that is slower. ``deps``: what memory
+    demands. ``body``: the ops with their relays and barriers. After the loop, what asynchronous ops wrote is there only when
+    their stream has waited for all of them.
     """
 
     streams: Mapping[str, tuple[Step, ...]]

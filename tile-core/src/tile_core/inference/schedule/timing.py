@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 class Timing:
     """When ops of iteration 0 are issued by their stream and started by their unit, and the slots of each ring.
 
-    Iteration i does the same i * ``interval`` clocks later.
+    Iteration i does the same i * ``interval`` clocks later. ``bound``: what no interval can be below.
     """
 
     interval: int
     issue: Mapping[str, int]
     start: Mapping[str, int]
     depth: Mapping[str, int] = field(default_factory=dict[str, int])
+    bound: int = 0
 
     @property
     def flight(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .bounds import resource_bound
 from .cooperative import Meetings, meetings
 from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, work
 from .order import Label, Order
@@ -23,7 +22,9 @@ MEETING = 4  # clocks of a barrier whose warps all arrive together
 
 def synthesised(body: Body, deps: Sequence[Dep], times: Timing) -> Schedule:
     """The schedule of a body that has its relays. ``deps``: what memory demands, without the relays' own."""
-    bounds = work(body.ops) | {"least": resource_bound(body)[0]}
+    bounds = work(body.ops)
+    if times.bound > max(bounds.values()):
+        bounds["cycle"] = times.bound
     streams = {s.name: rotated(body, s.name, times) for s in body.streams}
     met: list[tuple[Meetings, dict[int, str]]] = []
     for s in body.streams:
