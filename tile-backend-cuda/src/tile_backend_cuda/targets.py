@@ -9,7 +9,7 @@ from tile_core.hardware import Atom, BulkRules, Engine, MemorySpace, Target, Tar
 
 from . import atoms
 
-KIB, GIB = 1024, 1024**3
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
 TERA = 1e12
 
 # CUDA C++ Programming Guide, "Compute Capabilities": limits of a block and of an SM, shared memory a block may ask for.
@@ -24,7 +24,7 @@ FP4_TYPES = FP8_TYPES | {"float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "fl
 
 # Units. `shared` ones are bandwidths. The CUDA cores and the special function unit hold their warp until done.
 # Guide: 16 results of special functions per clock and SM, 32 banks of 4 bytes. Latencies, issue clocks and rates of the copy
-# engines are estimates from microbenchmarks of others (`estimated` names them): L2 gives an SM of an A100 about 5.1 TB/s / 108,
+# engines are estimates from microbenchmarks of others: L2 gives an SM of an A100 about 5.1 TB/s / 108,
 # one of a H100 about 56 bytes a clock, a bulk copy arrives after about 700 clocks.
 ALU = Engine("alu", "synchronous")
 SFU = Engine("sfu", "synchronous", rate=16)
@@ -66,13 +66,17 @@ TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The chip that stands for an architecture. ``memory`` in bytes, ``bandwidth`` in bytes per second, ``clock`` in Hz."""
+    """The chip that stands for an architecture. ``memory`` in bytes, ``bandwidth`` in bytes per second, ``clock`` in Hz.
+
+    ``cache``: MiB of L2 (the architecture's white paper; the H200 reports 60).
+    """
 
     name: str
     cores: int
     clock: float
     memory: int
     bandwidth: float
+    cache: int
     sheet: str
 
 
@@ -112,6 +116,7 @@ def _info(
         registers=255,
         panel_spans=TMA_SPANS if TMA in engines else (),
         features=frozenset(features),
+        cache=chip.cache * MIB,
         bulk=TMA_RULES if TMA in engines else None,
         sources=(GUIDE, PTX, f"{chip.name}: {chip.sheet}"),
         estimated=estimated,
@@ -123,15 +128,17 @@ def _rates(peaks: Mapping[str, float]) -> dict[str, float]:
     return rates | ({"uint8": rates["int8"]} if "int8" in rates else {})
 
 
-V100 = Chip("V100 SXM2", 80, 1.53e9, 32 * GIB, 0.9e12, "NVIDIA Tesla V100 GPU architecture whitepaper")
-T4 = Chip("T4", 40, 1.59e9, 16 * GIB, 0.32e12, "NVIDIA Turing GPU architecture whitepaper")
-A100 = Chip("A100 SXM 80GB", 108, 1.41e9, 80 * GIB, 2.039e12, "NVIDIA A100 data sheet")
-A10 = Chip("A10", 72, 1.695e9, 24 * GIB, 0.6e12, "NVIDIA A10 data sheet")
-L40S = Chip("L40S", 142, 2.52e9, 48 * GIB, 0.864e12, "NVIDIA L40S data sheet")
-H200 = Chip("H200 SXM", 132, 1.83e9, 141 * 10**9, 4.8e12, "NVIDIA H200 data sheet")
-B200 = Chip("B200 SXM", 148, 1.85e9, 180 * 10**9, 8e12, "NVIDIA DGX B200 data sheet")
-B300 = Chip("B300 SXM", 148, 1.92e9, 288 * 10**9, 8e12, "NVIDIA DGX B300 data sheet")
-PRO6000 = Chip("RTX PRO 6000", 188, 2.617e9, 96 * GIB, 1.792e12, "NVIDIA RTX PRO 6000 Blackwell data sheet")
+V100 = Chip("V100 SXM2", 80, 1.53e9, 32 * GIB, 0.9e12, 6, "NVIDIA Tesla V100 GPU architecture whitepaper")
+T4 = Chip("T4", 40, 1.59e9, 16 * GIB, 0.32e12, 4, "NVIDIA Turing GPU architecture whitepaper")
+A100 = Chip("A100 SXM 80GB", 108, 1.41e9, 80 * GIB, 2.039e12, 40, "NVIDIA A100 data sheet")
+A10 = Chip("A10", 72, 1.695e9, 24 * GIB, 0.6e12, 6, "NVIDIA A10 data sheet")
+L40S = Chip("L40S", 142, 2.52e9, 48 * GIB, 0.864e12, 96, "NVIDIA L40S data sheet")
+H200 = Chip("H200 SXM", 132, 1.83e9, 141 * 10**9, 4.8e12, 60, "NVIDIA H200 data sheet")
+B200 = Chip("B200 SXM", 148, 1.85e9, 180 * 10**9, 8e12, 126, "NVIDIA DGX B200 data sheet")
+B300 = Chip("B300 SXM", 148, 1.92e9, 288 * 10**9, 8e12, 126, "NVIDIA DGX B300 data sheet")
+PRO6000 = Chip(
+    "RTX PRO 6000", 188, 2.617e9, 96 * GIB, 1.792e12, 128, "NVIDIA RTX PRO 6000 Blackwell data sheet"
+)
 
 # PTX ISA, tcgen05: 128 lanes x 512 columns of 32 bits for each SM
 TENSOR_MEMORY = MemorySpace("tensor", 128 * 512 * 4, 4, "block")

@@ -194,6 +194,7 @@ class TargetInfo:
     ``"global"`` -> bytes per second. ``cores``: how many blocks' worth of hardware (SM, CU, core). ``clock`` in Hz.
     ``registers``: 32-bit registers a thread may use. ``panel_spans``: row lengths in bytes that its bulk copies and matrix
     unit understand in shared memory, widest first. ``features`` are names that atoms may require.
+    ``cache``: bytes of the last cache, which all cores share; 0 where nobody said.
     ``bulk``: rules of its copy engine, None if it has none that signals by itself.
     ``sources``: where the numbers come from. ``estimated``: the fields that are from secondary sources.
     """
@@ -213,6 +214,7 @@ class TargetInfo:
     panel_spans: tuple[int, ...] = ()
     features: frozenset[str] = frozenset()
     bulk: BulkRules | None = None
+    cache: int = 0
     sources: tuple[str, ...] = ()
     estimated: tuple[str, ...] = ()
 

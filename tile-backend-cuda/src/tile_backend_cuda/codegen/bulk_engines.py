@@ -52,11 +52,22 @@ class HopperEngines:
     def wait(self, token: Place, parity: Expr) -> Stmt:
         return Invoke("mbarrier_wait", (token, parity))
 
-    def load(self, box: Var, start: Sequence[Expr], into: Place, token: Place, blocks: int = 1) -> Stmt:
-        name = f"tma_load_{len(start)}d"
-        if blocks == 1:
-            return Invoke(name, (into, box, token, *reversed(start)))
-        return Invoke(f"{name}_multicast", (into, box, token, *reversed(start), const((1 << blocks) - 1)))
+    def load(
+        self,
+        box: Var,
+        start: Sequence[Expr],
+        into: Place,
+        token: Place,
+        blocks: int = 1,
+        hint: Var | None = None,
+    ) -> Stmt:
+        name = f"tma_load_{len(start)}d" + "_multicast" * (blocks > 1) + "_hint" * (hint is not None)
+        mask = (const((1 << blocks) - 1),) if blocks > 1 else ()
+        policy = () if hint is None else (hint,)
+        return Invoke(name, (into, box, token, *reversed(start), *mask, *policy))
+
+    def keep(self, again: bool, result: Var) -> Stmt:
+        return Invoke(f"l2_evict_{'last' if again else 'first'}", (), result)
 
     def store(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:
         return Invoke(f"tma_store_{len(start)}d", (box, source, *reversed(start)))

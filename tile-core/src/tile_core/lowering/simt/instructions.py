@@ -108,11 +108,23 @@ class BulkEngines(Protocol):
 
     # Copies.
 
-    def load(self, box: Var, start: Sequence[Expr], into: Place, token: Place, blocks: int = 1) -> Stmt:
+    def load(
+        self,
+        box: Var,
+        start: Sequence[Expr],
+        into: Place,
+        token: Place,
+        blocks: int = 1,
+        hint: Var | None = None,
+    ) -> Stmt:
         """Copy one box into shared memory; its bytes arrive at ``token``. ``start``: by dimension, outermost first.
 
-        ``blocks``: of so many blocks that share copies each gets the box, at the same places.
+        ``blocks``: of so many blocks that share copies each gets the box, at the same places. ``hint``: of ``keep``.
         """
+        ...
+
+    def keep(self, again: bool, result: Var) -> Stmt:
+        """``result`` is a hint (a ``uint64``) for the last cache: what is copied is read ``again`` soon, or never."""
         ...
 
     def store(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:

@@ -108,7 +108,9 @@ class RoleLoop:
                 at[found.rows] = binary("+", at[found.rows], binary("*", rank, part))
                 inside = binary("+", inside, binary("*", rank, part * found.box[-1]))
             into = Place(flat, (self.context.simple(inside),), "w", window=True)
-            yield self.engines.load(box, [self.context.simple(x) for x in at], into, token, many)
+            yield self.engines.load(
+                box, [self.context.simple(x) for x in at], into, token, many, self.roles.hints.get(op)
+            )
 
     # The user's threads.
 

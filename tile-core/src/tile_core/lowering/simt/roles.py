@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...dtypes import BOOL, HANDLE, INT32
+from ...dtypes import BOOL, HANDLE, INT32, UINT64
 from ...expr import Buffer, Expr, Space, Var, binary, const, loads
 from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
@@ -23,6 +23,7 @@ from .context import Context
 from .engine_gemm import zero
 from .persistent import Walk, walk
 from .places import tile
+from .reuse import reuse
 from .role_loop import COPY, MAIN, RoleLoop, is_end
 from .signals import Signals
 
@@ -84,6 +85,10 @@ class Roles:
         self.context.ranges[self.group] = Interval(0, self.groups - 1)
         self.names = {id(s): name for name, s in self.loops.items()}
         self.schedules: dict[str, Schedule] = {name: plan.schedules[name] for name in self.loops}
+        self.hints = {
+            name: Var("hint", UINT64, self.context.unique("hint"))
+            for name, again in reuse(self.launch, plan.bulk, plan.info).items()
+        }
         self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
         self.signals = Signals(self.context, engines, self.schedules, self.arrivals)
         self.rings = {
@@ -177,7 +182,9 @@ class Roles:
     def copy_role(self) -> tuple[Stmt, ...]:
         body = tuple(t for s in self.launch.body for t in self.copying(s))
         chosen = Var("chosen", BOOL, self.context.unique("chosen"))
-        work = If(chosen, (*self.start_counters(COPY), *self.walk.around(body)))
+        again = reuse(self.launch, self.context.plan.bulk, self.context.plan.info)
+        hints = tuple(self.engines.keep(again[name], v) for name, v in self.hints.items())
+        work = If(chosen, (*hints, *self.start_counters(COPY), *self.walk.around(body)))
         first = self.context.threads + self.context.plan.info.subgroup
         return (
             *self.quota(more=False),
