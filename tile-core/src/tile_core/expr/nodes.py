@@ -30,13 +30,29 @@ class Space(str, Enum):
         return self.value
 
 
+def _hash_once(self: Any) -> int:
+    """The hash of a node, kept in it: trees are keys of many tables, and hashing one visits all of it."""
+    found = self.__dict__.get("_hash")
+    if found is None:
+        fields = tuple(getattr(self, name) for name in self.__match_args__ if name != "span")
+        found = self.__dict__["_hash"] = hash((type(self), fields))
+    return found
+
+
+def _without_hash(self: Any) -> dict[str, Any]:
+    """What pickle keeps of a node: hashes of strings differ between processes."""
+    return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+
 @dataclass(frozen=True)
 class Expr:
     """A scalar value of type ``dtype``. Arithmetic operators build new expressions."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    @cached_property
+    __getstate__ = _without_hash
+
+    @property
     def dtype(self) -> DType:
         raise NotImplementedError
 
@@ -162,7 +178,9 @@ class Const(Expr):
     value: int | float | bool
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -179,7 +197,9 @@ class Var(Expr):
     type: DType
     number: int = 0
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -190,6 +210,8 @@ class Unary(Expr):
 
     op: str
     value: Expr
+
+    __hash__ = _hash_once
 
     @cached_property
     def dtype(self) -> DType:
@@ -215,6 +237,8 @@ class Binary(Expr):
     a: Expr
     b: Expr
 
+    __hash__ = _hash_once
+
     @cached_property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
@@ -229,6 +253,8 @@ class Select(Expr):
     other: Expr
     lazy: bool = True
 
+    __hash__ = _hash_once
+
     @cached_property
     def dtype(self) -> DType:
         return self.then.dtype
@@ -241,7 +267,9 @@ class Cast(Expr):
     value: Expr
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -253,7 +281,9 @@ class Bitcast(Expr):
     value: Expr
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -266,7 +296,9 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -303,6 +335,9 @@ class Buffer:
     source: Buffer | None = None
     base: Var | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    __hash__ = _hash_once
+    __getstate__ = _without_hash
 
     def __post_init__(self) -> None:
         if self.strides is not None and len(self.strides) != len(self.shape):
@@ -341,6 +376,8 @@ class Load(Expr):
     buffer: Buffer
     indices: tuple[Expr, ...]
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.buffer.dtype

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from ...dtypes import INT32, DType
+from ...dtypes import INT32, INT64, DType
 from ...expr import Buffer, Expr, Space, Var, binary, const, variables
+from ...expr.affine import NOTHING, Linear
 from ...expr.intervals import Interval
-from ...expr.simplify import simplify
+from ...expr.simplify import formed, quotient, remainder, simplify, summed
 from ...inference.plan import TilePlan
 from ...layout.layout import Axis, Layout
 from ...program import Alloc, Launch, Stmt
 from .instructions import Instructions
+
+ZERO, WIDE = const(0), const(0, INT64)
 
 
 @dataclass
@@ -29,9 +32,11 @@ class Context:
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    digits: dict[tuple[int, int], Expr] = field(default_factory=dict[tuple[int, int], Expr])
     viewed: frozenset[Buffer] = frozenset()
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
+    forms: dict[int, tuple[Expr, Linear]] = field(default_factory=dict[int, "tuple[Expr, Linear]"])
 
     @property
     def threads(self) -> int:
@@ -55,8 +60,25 @@ class Context:
         """``x`` simplified by the ranges of all variables that count something."""
         found = self.simplified.get(id(x))
         if found is None:
-            found = self.simplified[id(x)] = (x, simplify(x, self.range_of))
+            simpler = simplify(x, self.range_of)
+            found = self.simplified[id(x)] = (x, simpler)
+            self.simplified[id(simpler)] = (simpler, simpler)
         return found[1]
+
+    def form(self, x: Expr) -> Linear:
+        """An index as a sum, by the same ranges."""
+        found = self.forms.get(id(x))
+        if found is None:
+            found = self.forms[id(x)] = (x, formed(x, self.range_of))
+        return found[1]
+
+    def sum(self, form: Linear) -> Expr:
+        """A sum as an index."""
+        wide = any(t.dtype.bits > ZERO.dtype.bits for t in form.terms)
+        out = summed(form, WIDE if wide else ZERO)
+        self.simplified[id(out)] = (out, out)
+        self.forms[id(out)] = (out, form)
+        return out
 
     def scratch(self, name: str, count: int, dtype: DType) -> Buffer:
         """A fresh flat tile in shared memory."""
@@ -102,20 +124,33 @@ def linear_index(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
     return out
 
 
+def linear_form(context: Context, index: Sequence[Expr], shape: Sequence[int]) -> Linear:
+    """The same as a sum."""
+    out = NOTHING
+    for i, extent in zip(index, shape, strict=True):
+        out = out.times(extent).plus(context.form(i))
+    return out
+
+
 def coordinate(layout: Layout, index: Sequence[Expr], axis: Axis, context: Context) -> Expr:
     """Where an element lies on one axis of a layout, before any swizzle."""
+    return context.sum(coordinate_form(layout, index, axis, context))
+
+
+def coordinate_form(layout: Layout, index: Sequence[Expr], axis: Axis, context: Context) -> Linear:
+    """The same as a sum."""
     place = prod(layout.box)
-    x = linear_index(index, layout.box)
-    out: Expr = const(layout.base(axis))
+    x = linear_form(context, index, layout.box)
+    out = Linear(layout.base(axis))
     top = True  # an element exists in the box, so the most significant digit needs no remainder
     for it in layout.iters:
         place //= it.extent
         if it.axis is axis and it.stride and it.extent > 1:
-            digit = binary("//", x, place)
-            digit = digit if top else binary("%", digit, it.extent)
-            out = binary("+", out, binary("*", digit, it.stride))
+            digit = quotient(x, place, context.range_of, ZERO)
+            digit = digit if top else remainder(digit, it.extent, context.range_of, ZERO)
+            out = out.plus(digit, it.stride)
         top = top and it.extent == 1
-    return context.simple(out)
+    return out
 
 
 def depends_on(x: Expr, vars: frozenset[Var]) -> bool:

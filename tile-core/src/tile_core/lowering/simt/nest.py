@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...expr import Expr, Var, binary, const
+from ...expr.affine import NOTHING, Linear
 from ...expr.intervals import Interval
 from ...layout.layout import Axis, Iter, Layout, grouped
 from ...layout.partition import partitions
@@ -49,8 +50,12 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
 
 def thread_digit(context: Context, it: Iter) -> Expr:
     """The value of a thread digit: ``thread // stride % extent``."""
-    context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
-    return context.simple(binary("%", binary("//", context.thread, it.stride), it.extent))
+    found = context.digits.get((it.stride, it.extent))
+    if found is None:
+        context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
+        value = binary("%", binary("//", context.thread, it.stride), it.extent)
+        found = context.digits[it.stride, it.extent] = context.simple(value)
+    return found
 
 
 def iterations(
@@ -67,18 +72,21 @@ def iterations(
     index: list[Expr] = []
     for group in groups:
         place = prod(i.extent for i in group)
-        at: Expr = const(0)
+        at = NOTHING
         for it in group:
             place //= it.extent
-            at = binary("+", at, binary("*", _digit(context, it, loops), place))
-        index.append(context.simple(at))
+            at = at.plus(context.form(_digit(context, it, loops)), place)
+        index.append(context.sum(at))
     guards = _guards(context, layout, index, window or {})
     if context.threads > (used := layout.cosize(Axis.THREAD)):
         guards.append(binary("<", context.thread, used))
     first = [binary("==", thread_digit(context, r), 0) for r in layout.replicas if r.extent > 1]
-    shifted = [i - (window or {})[n][0] if n in (window or {}) else i for n, i in enumerate(index)]
-    kept = tuple(g for g in (context.simple(g) for g in guards) if not _always(g))
-    return Iterations(tuple(context.simple(i) for i in shifted), tuple(loops), kept, tuple(first))
+    shifted = [
+        context.sum(context.form(i).plus(Linear(-(window or {}).get(n, (0, 0))[0])))
+        for n, i in enumerate(index)
+    ]
+    kept = tuple(g for g in (context.simple(g) for g in guards) if not always(g))
+    return Iterations(tuple(shifted), tuple(loops), kept, tuple(first))
 
 
 def _digit(context: Context, it: Iter, loops: list[tuple[Var, int]]) -> Expr:
@@ -104,7 +112,8 @@ def _guards(
     return out
 
 
-def _always(x: Expr) -> bool:
+def always(x: Expr) -> bool:
+    """Whether a condition is the constant true."""
     return getattr(x, "value", None) is True
 
 
