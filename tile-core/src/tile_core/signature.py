@@ -9,7 +9,7 @@ from .backend import LaunchParam, LaunchSpec
 from .expr import Buffer, Expr, Var, text
 from .program import Alloc, TileProgram
 from .program.verify import used_dimensions
-from .program.visit import statements, written_buffers
+from .program.visit import places, statements, written_buffers
 
 
 def launch_spec(
@@ -30,7 +30,10 @@ def launch_spec(
 def launch_params(program: TileProgram) -> tuple[LaunchParam, ...]:
     """Parameters in the order of the signature, then one of kind ``dim`` for each symbolic dimension."""
     written = {b.storage for s in statements(program.body) for b in written_buffers(s)}
-    own = [_param(p.name, p.value, written) for p in program.params]
+    aligned: dict[Buffer, int] = {}
+    for p in (p for s in statements(program.body) for p in places(s)):
+        aligned[p.buffer.storage] = max(p.aligned, aligned.get(p.buffer.storage, 1))
+    own = [_param(p.name, p.value, written, aligned) for p in program.params]
     return (*own, *(LaunchParam(v.name, "dim", v.dtype.name) for v in used_dimensions(program)))
 
 
@@ -39,10 +42,13 @@ def workspaces(program: TileProgram) -> tuple[Buffer, ...]:
     return tuple(s.buffer for s in program.body if isinstance(s, Alloc))
 
 
-def _param(name: str, value: Buffer | Var, written: set[Buffer]) -> LaunchParam:
+def _param(
+    name: str, value: Buffer | Var, written: set[Buffer], aligned: Mapping[Buffer, int]
+) -> LaunchParam:
     if isinstance(value, Buffer):
         shape, strides, kind = extents(value.shape), extents(value.strides or ()), value.dtype
-        return LaunchParam(name, "tensor", kind.name, shape, strides, value in written, kind.bytes)
+        alignment = max(kind.bytes, aligned.get(value, 1))
+        return LaunchParam(name, "tensor", kind.name, shape, strides, value in written, alignment)
     kind = "pointer" if value.dtype.kind == "handle" else "scalar"
     return LaunchParam(name, kind, value.dtype.name)
 

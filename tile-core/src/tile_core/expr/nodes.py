@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import Any, overload
 
 from ..dtypes import BOOL, DType
@@ -35,7 +34,7 @@ def _hash_once(self: Any) -> int:
     found = self.__dict__.get("_hash")
     if found is None:
         fields = tuple(getattr(self, name) for name in self.__match_args__ if name != "span")
-        found = self.__dict__["_hash"] = hash((type(self), fields))
+        found = self.__dict__["_hash"] = hash((type(self).__name__, fields))
     return found
 
 
@@ -213,7 +212,7 @@ class Unary(Expr):
 
     __hash__ = _hash_once
 
-    @cached_property
+    @property
     def dtype(self) -> DType:
         return self.value.dtype
 
@@ -239,7 +238,7 @@ class Binary(Expr):
 
     __hash__ = _hash_once
 
-    @cached_property
+    @property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
 
@@ -255,7 +254,7 @@ class Select(Expr):
 
     __hash__ = _hash_once
 
-    @cached_property
+    @property
     def dtype(self) -> DType:
         return self.then.dtype
 

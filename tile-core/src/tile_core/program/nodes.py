@@ -324,7 +324,7 @@ class Place:
     """The address of ``buffer[indices]``, as an argument of an ``Invoke``; ``access`` is what the call does there.
 
     ``type``: the type pointed to, in the target's language, if it is not the buffer's. ``window``: the address is a number in
-    the block's shared memory.
+    the block's shared memory. ``aligned``: bytes that the address is a multiple of, because the call relies on it (0: it does not).
     """
 
     buffer: Buffer
@@ -332,6 +332,7 @@ class Place:
     access: str = "r"
     type: str = ""
     window: bool = False
+    aligned: int = 0
 
     def __post_init__(self) -> None:
         if self.access not in ACCESSES:

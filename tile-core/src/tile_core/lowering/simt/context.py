@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import gcd, prod
 
 from ...dtypes import INT32, INT64, DType
-from ...expr import Buffer, Expr, Space, Var, binary, const, variables
+from ...expr import Binary, Buffer, Cast, Const, Expr, Space, Var, binary, const, variables
 from ...expr.affine import NOTHING, Linear
 from ...expr.intervals import Interval
 from ...expr.simplify import formed, quotient, remainder, simplify, summed
@@ -33,6 +33,7 @@ class Context:
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     digits: dict[tuple[int, int], Expr] = field(default_factory=dict[tuple[int, int], Expr])
+    divisors: dict[Var, int] = field(default_factory=dict[Var, int])  # what assumptions say
     viewed: frozenset[Buffer] = frozenset()
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
@@ -79,6 +80,12 @@ class Context:
         self.simplified[id(out)] = (out, out)
         self.forms[id(out)] = (out, form)
         return out
+
+    def divisor(self, form: Linear | int) -> int:
+        """The largest number known to divide a sum; 0 for zero."""
+        if isinstance(form, int):
+            return abs(form)
+        return gcd(form.constant, *(n * divisor_of(t, self.divisors) for t, n in form.terms.items()))
 
     def scratch(self, name: str, count: int, dtype: DType) -> Buffer:
         """A fresh flat tile in shared memory."""
@@ -151,6 +158,23 @@ def coordinate_form(layout: Layout, index: Sequence[Expr], axis: Axis, context: 
             out = out.plus(digit, it.stride)
         top = top and it.extent == 1
     return out
+
+
+def divisor_of(x: Expr, facts: Mapping[Var, int]) -> int:
+    """A number that divides ``x``. ``facts``: of variables."""
+    match x:
+        case Const():
+            return abs(int(x.value))
+        case Var():
+            return facts.get(x, 1)
+        case Cast() if x.value.dtype.is_integer and x.dtype.holds(x.value.dtype):
+            return divisor_of(x.value, facts)
+        case Binary(op="*"):
+            return divisor_of(x.a, facts) * divisor_of(x.b, facts)
+        case Binary(op="+" | "-"):
+            return gcd(divisor_of(x.a, facts), divisor_of(x.b, facts))
+        case _:
+            return 1
 
 
 def depends_on(x: Expr, vars: frozenset[Var]) -> bool:

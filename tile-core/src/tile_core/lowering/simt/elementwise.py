@@ -29,6 +29,7 @@ from .context import Context
 from .nest import Iterations, conjunction, dealt, iterations
 from .places import in_registers, place, placed
 from .staging import load_back, store_out
+from .vectors import around, substituted, vectors
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,26 @@ def staged_loop(
             before += store_out(context, fragment, staged[fragment], loop.span)
         if fragment in written:
             after += load_back(context, fragment, staged[fragment], loop.span)
+    return (*before, *_iterated(context, loop, mine, staged, values), *after)
+
+
+def _iterated(
+    context: Context,
+    loop: Loop,
+    mine: Iterations,
+    staged: Mapping[Buffer, Buffer],
+    values: Mapping[Var, Expr],
+) -> tuple[Stmt, ...]:
+    """The nest over this thread's iterations, by vectors where the target has them."""
+    moves = context.instructions.vectors
+    if moves is not None:
+        body = [substituted(s, values) for s in loop.body]
+        plan = vectors(context, moves, mine, body, staged)
+        if plan is not None:
+            placed = _Body(context, staged, mine.first, {}).run
+            return around(context, moves, plan, mine, body, placed)
     body = _Body(context, staged, mine.first, values).run(loop.body)
-    return (*before, *mine.around(body, loop.span), *after)
+    return mine.around(body, loop.span)
 
 
 def _dealt(context: Context, loop: Loop) -> tuple[Stmt, ...]:
@@ -186,6 +205,17 @@ class _Body:
                 yield self.once(where, replace(s, buffer=where, indices=at, value=value))
             case Alloc():
                 yield s
+            case If():
+                new = mapped(s, self.value, self.run)
+                assert isinstance(new, If)
+                known = getattr(new.condition, "value", None)
+                yield from (
+                    (new,)
+                    if known is None or not isinstance(known, bool)
+                    else new.then
+                    if known
+                    else new.other
+                )
             case _:
                 yield mapped(s, self.value, self.run)
 

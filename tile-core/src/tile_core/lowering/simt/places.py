@@ -26,7 +26,7 @@ def place(
     match buffer.space:
         case Space.FRAGMENT:
             if buffer.storage in staged:
-                return _flat(context, staged[buffer.storage], buffer, index)
+                return flat_place(context, staged[buffer.storage], buffer, index)
             return context.register_file(buffer.storage), (_register(context, buffer, index),)
         case Space.SHARED if buffer not in context.made:
             return _shared(context, buffer, index)
@@ -62,9 +62,10 @@ def _static(buffer: Buffer) -> tuple[int, ...]:
     return tuple(d for d in buffer.shape if isinstance(d, int))
 
 
-def _flat(
+def flat_place(
     context: Context, flat: Buffer, buffer: Buffer, index: Sequence[Expr]
 ) -> tuple[Buffer, tuple[Expr, ...]]:
+    """The place in a flat tile of an element of a tile that lies there row by row, or of a view of it."""
     if buffer.dtype != flat.dtype:
         flat = replace(
             flat, name=buffer.name, shape=(prod(_static(buffer)),), dtype=buffer.dtype, source=flat
@@ -95,7 +96,7 @@ def _shared(context: Context, buffer: Buffer, index: Sequence[Expr]) -> tuple[Bu
     storage = buffer.storage
     flat = tile(context, storage)
     if buffer.source is not None:
-        return _flat(context, flat, buffer, index)
+        return flat_place(context, flat, buffer, index)
     layout = shared_layout(context, storage)
     at = coordinate(layout, index, Axis.MEMORY, context)
     return flat, (swizzled(at, layout.swizzle),)
