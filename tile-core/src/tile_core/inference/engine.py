@@ -304,7 +304,9 @@ def _made(op: Reduction | Prefix, state: State) -> Layout | None:
     source = state.known.get(op.source.name)
     if source is None:
         return None
-    return reduce.result_layout(op, source) if isinstance(op, Reduction) else scan.result_layout(op, source)
+    if isinstance(op, Reduction):
+        return reduce.result_layout(source, op.dim, op.kept)
+    return scan.result_layout(op, source)
 
 
 def _disagreement(choices: Sequence[GemmChoice]) -> tuple[int, int]:

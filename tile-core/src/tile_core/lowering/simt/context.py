@@ -31,6 +31,7 @@ class Context:
     made: list[Buffer] = field(default_factory=list[Buffer])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     digits: dict[tuple[int, int], Expr] = field(default_factory=dict[tuple[int, int], Expr])
     divisors: dict[Var, int] = field(default_factory=dict[Var, int])  # what assumptions say
@@ -38,6 +39,9 @@ class Context:
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
     forms: dict[int, tuple[Expr, Linear]] = field(default_factory=dict[int, "tuple[Expr, Linear]"])
+
+    def __post_init__(self) -> None:
+        self.layouts.update(self.plan.layouts)
 
     @property
     def threads(self) -> int:
@@ -115,9 +119,15 @@ class Context:
             self.registers[fragment] = found
         return found
 
+    def fragment(self, name: str, layout: Layout, dtype: DType) -> Buffer:
+        """A fresh fragment."""
+        out = Buffer(name, layout.shape, dtype, Space.FRAGMENT, number=self.unique(name))
+        self.layouts[out] = layout
+        return out
+
     def layout(self, buffer: Buffer) -> Layout:
-        """The layout of a fragment or shared tile."""
-        return self.plan.layouts[buffer.storage]
+        """The layout of a fragment or shared tile. Raises ``KeyError`` if it has none."""
+        return self.layouts[buffer.storage]
 
     def allocations(self) -> tuple[Stmt, ...]:
         return tuple(Alloc(b, span=b.span) for b in self.made)

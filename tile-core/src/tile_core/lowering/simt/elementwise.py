@@ -78,9 +78,9 @@ def _partition(context: Context, loop: Loop, extents: tuple[int, ...]) -> Partit
         if b.space is Space.FRAGMENT and index == loop.vars and b.shape == extents
     ]
     for b in walked:
-        if b.storage in context.plan.layouts and b.source is None:
+        if b.storage in context.layouts and b.source is None:
             own = context.layout(b)
-            alike = frozenset(w for w in walked if context.plan.layouts.get(w) == own)
+            alike = frozenset(w for w in walked if context.layouts.get(w) == own)
             return Partition(own, {}, alike)
     return Partition(partitions(extents or (1,), context.threads)[0], {}, frozenset())
 

@@ -42,7 +42,7 @@ def _register(context: Context, buffer: Buffer, index: Sequence[Expr]) -> Expr:
 
 def in_registers(context: Context, buffer: Buffer, index: Sequence[Expr]) -> bool:
     """Whether the register of an element follows from the loops alone."""
-    if buffer.storage not in context.plan.layouts or buffer.dtype != buffer.storage.dtype:
+    if buffer.storage not in context.layouts or buffer.dtype != buffer.storage.dtype:
         return False
     at = _register(context, buffer, tuple(context.simple(i) for i in index))
     return not depends_on(at, frozenset((context.thread,)))
@@ -85,7 +85,7 @@ def tile(context: Context, storage: Buffer) -> Buffer:
 
 def shared_layout(context: Context, storage: Buffer) -> Layout:
     """The layout of a shared tile: the plan's, or rows if views must see its bytes in order."""
-    layout = context.plan.layouts.get(storage)
+    layout = context.layouts.get(storage)
     shape = _static(storage)
     if layout is None or storage in context.viewed or layout.replicas:
         return row_major(shape) if shape else row_major((1,))
