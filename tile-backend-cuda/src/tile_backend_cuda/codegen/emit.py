@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Iterator
 
 from tile_core.backend import Source
-from tile_core.errors import Unsupported
+from tile_core.errors import InternalError, Unsupported
 from tile_core.expr import Buffer, Expr, Space, Var, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.printer import Printer
+from tile_core.lowering.simt.arena import size_of
 from tile_core.lowering.simt.lower import lower
 from tile_core.program import Alloc, Launch, Param, TileProgram
 from tile_core.program.verify import used_dimensions
@@ -21,8 +21,6 @@ from ..prelude.table import complete
 from .base import BASE
 from .dialect import CUDA
 from .instructions import instructions
-
-ALIGNMENT = 128  # of tiles in the arena: a whole row of banks
 
 
 class CudaCodegen:
@@ -94,14 +92,15 @@ class _Entry:
         yield f"  const int {self.printer.name(self.launch.thread_vars[0])} = threadIdx.x;"
 
     def tiles(self) -> Iterator[str]:
-        """Shared tiles one after the other in the arena."""
+        """Shared tiles in the arena, where the lowering has put them."""
         for s in self.launch.body:
             if not isinstance(s, Alloc) or s.buffer.space is not Space.SHARED:
                 continue
-            at = -(-self.shared // ALIGNMENT) * ALIGNMENT
+            if s.offset is None:
+                raise InternalError(f"{s.buffer.name} has no place in shared memory")
             type = self.printer.type(s.buffer.dtype)
-            yield f"  {type}* const {self.printer.name(s.buffer)} = reinterpret_cast<{type}*>(arena + {at});"
-            self.shared = at + prod(_static(s.buffer)) * s.buffer.dtype.bytes
+            yield f"  {type}* const {self.printer.name(s.buffer)} = reinterpret_cast<{type}*>(arena + {s.offset});"
+            self.shared = max(self.shared, s.offset + size_of(s.buffer))
         space = self.info.space("shared")
         if space is not None and self.shared > space.capacity:
             raise Unsupported(
@@ -117,7 +116,3 @@ class _Entry:
             if owner is not None and b.space in (Space.GLOBAL, Space.SHARED):
                 type = self.printer.type(b.dtype)
                 yield f"  {type}* const {self.printer.name(b)} = reinterpret_cast<{type}*>({self.printer.name(owner)});"
-
-
-def _static(b: Buffer) -> Sequence[int]:
-    return [d for d in b.shape if isinstance(d, int)]

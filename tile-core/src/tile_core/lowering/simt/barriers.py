@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...expr import Buffer, Space
-from ...program import For, If, Stmt, Sync, While
+from ...program import Break, Continue, For, If, Stmt, Sync, While
 from ...program.visit import bodies, read_buffers, statements, written_buffers
 
 VISIBLE = (Space.SHARED, Space.GLOBAL)
@@ -14,13 +14,21 @@ VISIBLE = (Space.SHARED, Space.GLOBAL)
 
 @dataclass
 class Pending:
-    """Buffers that were read or written since the last barrier."""
+    """Buffers that were read or written since the last barrier. ``sharing``: buffers that have bytes of a buffer, too."""
 
+    sharing: Mapping[Buffer, frozenset[Buffer]] = field(default_factory=dict[Buffer, "frozenset[Buffer]"])
     read: set[Buffer] = field(default_factory=set[Buffer])
     written: set[Buffer] = field(default_factory=set[Buffer])
+    jumps: list[Pending] = field(
+        default_factory=list["Pending"]
+    )  # what is pending where the loop is left or begun anew
 
     def conflicts(self, other: Pending) -> bool:
-        return bool(self.written & (other.read | other.written) or self.read & other.written)
+        changed = self._with_sharing(other.written)
+        return bool(self.written & (changed | self._with_sharing(other.read)) or self.read & changed)
+
+    def _with_sharing(self, buffers: set[Buffer]) -> set[Buffer]:
+        return buffers.union(*(self.sharing.get(b, ()) for b in buffers))
 
     def add(self, other: Pending) -> None:
         self.read |= other.read
@@ -31,7 +39,7 @@ class Pending:
         self.written.clear()
 
     def copy(self) -> Pending:
-        return Pending(set(self.read), set(self.written))
+        return Pending(self.sharing, set(self.read), set(self.written), self.jumps)
 
 
 def touched(body: Sequence[Stmt]) -> Pending:
@@ -50,26 +58,32 @@ def synchronised(body: Sequence[Stmt], pending: Pending) -> tuple[Stmt, ...]:
     """
     out: list[Stmt] = []
     for s in body:
-        if isinstance(s, Sync):
-            pending.clear()
-            out.append(s)
-            continue
-        inner = _block_level(s)
-        if inner is None:
-            mine = touched((s,))
-            if pending.conflicts(mine):
-                out.append(Sync(span=s.span))
+        match s:
+            case Sync(threads=0):
                 pending.clear()
-            pending.add(mine)
-            out.append(s)
-            continue
-        out.append(_entered(s, pending))
+                out.append(s)
+            case Break() | Continue():
+                pending.jumps.append(pending.copy())
+                out.append(s)
+            case _:
+                entered = block_level(s) is not None
+                mine = header(s) if entered else touched((s,))
+                if pending.conflicts(mine):
+                    out.append(Sync(span=s.span))
+                    pending.clear()
+                pending.add(mine)
+                out.append(_entered(s, pending) if entered else s)
     return tuple(out)
 
 
-def _block_level(s: Stmt) -> tuple[Stmt, ...] | None:
-    """The body of a loop or branch that all threads of the block enter together, marked by ``uniform``."""
-    return bodies(s)[0] if getattr(s, "uniform", False) else None
+def block_level(s: Stmt) -> tuple[tuple[Stmt, ...], ...] | None:
+    """The bodies of a loop or branch that all threads of the block enter together, marked by ``uniform``."""
+    return bodies(s) if getattr(s, "uniform", False) else None
+
+
+def header(s: Stmt) -> Pending:
+    """What a loop or branch itself reads to decide."""
+    return touched((replace(s, body=()) if isinstance(s, For | While) else replace(s, then=(), other=()),))
 
 
 @dataclass(frozen=True)
@@ -96,12 +110,17 @@ class UniformWhile(While):
 def _entered(s: Stmt, pending: Pending) -> Stmt:
     match s:
         case UniformFor() | UniformWhile():
+            outside, pending.jumps = pending.jumps, []
             trial = pending.copy()
-            condition = touched((While(s.condition, ()),)) if isinstance(s, UniformWhile) else Pending()
-            synchronised(s.body, trial)
-            pending.add(trial)  # what the end of one iteration leaves meets the start of the next
-            pending.add(condition)
-            return replace(s, body=synchronised(s.body, pending))
+            _turn(s, trial)
+            for state in (trial, *pending.jumps):
+                pending.add(state)  # what the end of one iteration leaves meets the start of the next
+            pending.jumps = []
+            body = _turn(s, pending)
+            for state in pending.jumps:
+                pending.add(state)
+            pending.jumps = outside
+            return replace(s, body=body)
         case UniformIf():
             left, right = pending.copy(), pending.copy()
             then, other = synchronised(s.then, left), synchronised(s.other, right)
@@ -110,3 +129,14 @@ def _entered(s: Stmt, pending: Pending) -> Stmt:
             return replace(s, then=then, other=other)
         case _:
             raise TypeError(type(s).__name__)
+
+
+def _turn(s: UniformFor | UniformWhile, pending: Pending) -> tuple[Stmt, ...]:
+    """One iteration; the condition of a ``while`` is asked again at its end."""
+    body = synchronised(s.body, pending)
+    asked = header(s) if isinstance(s, UniformWhile) else Pending()
+    if pending.conflicts(asked):
+        body = (*body, Sync(span=s.span))
+        pending.clear()
+    pending.add(asked)
+    return body

@@ -99,7 +99,7 @@ def holding(path: Path) -> Expr:
 
 def joined(paths: Sequence[Path]) -> Path | None:
     """The path under which any of ``paths`` is taken: one that leads to all the others, or two sides of one test."""
-    found = list(dict.fromkeys(paths))
+    found: list[Path] = list(dict.fromkeys(paths))
     while len(found) > 1:
         shortest = min(found, key=len)
         if all(p[: len(shortest)] == shortest for p in found):
@@ -108,8 +108,7 @@ def joined(paths: Sequence[Path]) -> Path | None:
         twin = (*longest[:-1], (longest[-1][0], not longest[-1][1]))
         if twin not in found:
             return None
-        found = [p for p in found if p not in (longest, twin)]
-        found.append(longest[:-1])
+        found = [longest[:-1], *(p for p in found if p not in (longest, twin))]
     return found[0] if found else None
 
 

@@ -16,6 +16,8 @@ from ...layout.layout import Axis, Layout
 from ...program import Alloc, Launch, Stmt
 from .instructions import Instructions
 
+# bytes: the widest access of a thread, a row of all banks, the longest period of a swizzle that matrix units know
+VECTOR, BANKS, SWIZZLE = 16, 128, 1024
 ZERO, WIDE = const(0), const(0, INT64)
 
 
@@ -129,8 +131,19 @@ class Context:
         """The layout of a fragment or shared tile. Raises ``KeyError`` if it has none."""
         return self.layouts[buffer.storage]
 
-    def allocations(self) -> tuple[Stmt, ...]:
-        return tuple(Alloc(b, span=b.span) for b in self.made)
+    def alignments(self) -> dict[Buffer, int]:
+        """Every tile in shared memory, with the bytes that its place must be a multiple of."""
+        out = dict.fromkeys((b for b in self.made if b.space is Space.SHARED), VECTOR)
+        for storage, flat in self.tiles.items():
+            layout = self.layouts.get(storage)
+            period = 1 if layout is None else layout.swizzle.window * storage.dtype.bytes
+            out[flat] = max(BANKS, min(period, SWIZZLE))
+        return out
+
+    def allocations(self, offsets: Mapping[Buffer, int]) -> tuple[Stmt, ...]:
+        """Everything that exists from the start of the block. ``offsets``: of tiles in shared memory."""
+        found = (*self.made, *self.tiles.values(), *self.registers.values())
+        return tuple(Alloc(b, offsets.get(b), span=b.span) for b in found)
 
 
 def linear_index(index: Sequence[Expr], shape: Sequence[int]) -> Expr:

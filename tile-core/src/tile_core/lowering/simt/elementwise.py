@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, reads, select, substitute
@@ -11,7 +11,6 @@ from ...expr.affine import linear
 from ...layout.layout import Layout
 from ...layout.partition import partitions
 from ...program import (
-    Alloc,
     Atomic,
     AtomicTile,
     Copy,
@@ -23,24 +22,13 @@ from ...program import (
     Store,
     Transpose,
 )
-from ...program.visit import expressions, mapped, statements
+from ...program.visit import expressions, statements
 from ...span import Span
 from .context import Context
+from .loops import Body, Loop, iterated
 from .nest import Iterations, conjunction, dealt, iterations
-from .places import in_registers, place, placed
+from .places import in_registers
 from .staging import load_back, store_out
-from .vectors import around, substituted, vectors
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A nest over elements: variables, extents, and a body of element statements on tiles."""
-
-    name: str
-    vars: tuple[Var, ...]
-    extents: tuple[int | Expr, ...]
-    body: tuple[Stmt, ...]
-    span: Span | None = None
 
 
 def lower_loop(context: Context, loop: Loop) -> tuple[Stmt, ...]:
@@ -101,32 +89,13 @@ def staged_loop(
             before += store_out(context, fragment, staged[fragment], loop.span)
         if fragment in written:
             after += load_back(context, fragment, staged[fragment], loop.span)
-    return (*before, *_iterated(context, loop, mine, staged, values), *after)
-
-
-def _iterated(
-    context: Context,
-    loop: Loop,
-    mine: Iterations,
-    staged: Mapping[Buffer, Buffer],
-    values: Mapping[Var, Expr],
-) -> tuple[Stmt, ...]:
-    """The nest over this thread's iterations, by vectors where the target has them."""
-    moves = context.instructions.vectors
-    if moves is not None:
-        body = [substituted(s, values) for s in loop.body]
-        plan = vectors(context, moves, mine, body, staged)
-        if plan is not None:
-            placed = _Body(context, staged, mine.first, {}).run
-            return around(context, moves, plan, mine, body, placed)
-    body = _Body(context, staged, mine.first, values).run(loop.body)
-    return mine.around(body, loop.span)
+    return (*before, *iterated(context, loop, mine, staged, values), *after)
 
 
 def _dealt(context: Context, loop: Loop) -> tuple[Stmt, ...]:
     def body(index: tuple[Expr, ...]) -> Sequence[Stmt]:
         values = dict(zip(loop.vars, index, strict=True))
-        return _Body(context, {}, (), values).run(loop.body)
+        return Body(context, {}, (), values).run(loop.body)
 
     return dealt(context, loop.extents, body)
 
@@ -177,56 +146,6 @@ def _covers(loop: Loop, fragment: Buffer) -> bool:
             if len(set(places)) == len(s.indices) and extents == fragment.shape:
                 return True
     return False
-
-
-@dataclass
-class _Body:
-    """Rewrites element statements of one iteration."""
-
-    context: Context
-    staged: Mapping[Buffer, Buffer]
-    first: tuple[Expr, ...]
-    values: Mapping[Var, Expr]
-
-    def run(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        return tuple(t for s in body for t in self.statement(s))
-
-    def value(self, x: Expr) -> Expr:
-        return placed(self.context, substitute(x, dict(self.values)), self.staged)
-
-    def statement(self, s: Stmt) -> Iterator[Stmt]:
-        match s:
-            case Store():
-                where, at = self.place(s.buffer, s.indices)
-                yield self.once(where, replace(s, buffer=where, indices=at, value=self.value(s.value)))
-            case Atomic():
-                where, at = self.place(s.buffer, s.indices)
-                value = None if s.value is None else self.value(s.value)
-                yield self.once(where, replace(s, buffer=where, indices=at, value=value))
-            case Alloc():
-                yield s
-            case If():
-                new = mapped(s, self.value, self.run)
-                assert isinstance(new, If)
-                known = getattr(new.condition, "value", None)
-                yield from (
-                    (new,)
-                    if known is None or not isinstance(known, bool)
-                    else new.then
-                    if known
-                    else new.other
-                )
-            case _:
-                yield mapped(s, self.value, self.run)
-
-    def place(self, buffer: Buffer, index: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
-        return place(self.context, buffer, [self.value(i) for i in index], self.staged)
-
-    def once(self, where: Buffer, s: Stmt) -> Stmt:
-        """Threads that hold copies of an iteration leave a write that all can see to the first of them."""
-        if where.space in (Space.LOCAL, Space.VAR) or not self.first:
-            return s
-        return If(conjunction(self.first), (s,), span=s.span)
 
 
 def as_loop(context: Context, name: str, s: Copy | Fill | Transpose | AtomicTile) -> Loop:

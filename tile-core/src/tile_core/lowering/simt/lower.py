@@ -47,6 +47,7 @@ from ...program import (
 )
 from ...program.visit import Change, buffers, mapped, statements
 from .across import lower_quantify, lower_reduce, lower_scan
+from .arena import arena
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
 from .context import Context, coordinate
 from .elementwise import as_loop, lower_loop, parallel_loop
@@ -86,16 +87,15 @@ class _Launch:
 
     def run(self) -> Launch:
         head = self.own_numbers()
-        body = synchronised(self.block(self.launch.body), Pending())
-        made = self.context.allocations()
-        tiles = tuple(Alloc(b, span=b.span) for b in self.context.tiles.values())
-        registers = tuple(Alloc(b, span=b.span) for b in self.context.registers.values())
+        body = self.block(self.launch.body)
+        places = arena(body, self.context.alignments(), frozenset(self.context.made))
+        body = synchronised(body, Pending(places.sharing))
         count = self.launch.thread_count
         return replace(
             self.launch,
             threads=(count,),
             thread_vars=(self.context.thread,),
-            body=(*head, *made, *tiles, *registers, *body),
+            body=(*head, *self.context.allocations(places.offsets), *body),
             layouts=(),
         )
 
