@@ -27,16 +27,25 @@ class Arena:
     size: int
 
 
-def arena(body: Sequence[Stmt], tiles: Mapping[Buffer, int], transient: Collection[Buffer]) -> Arena:
-    """Offsets for ``tiles`` (tile -> alignment in bytes).
+def arena(
+    body: Sequence[Stmt], tiles: Mapping[Buffer, int], transient: Collection[Buffer], enough: int = 0
+) -> Arena:
+    """Offsets for ``tiles`` (tile -> alignment in bytes). No bytes are shared if all tiles together take at most ``enough``:
+    a barrier is dearer than a few bytes.
 
     ``transient``: tiles that are filled anew before each use, so that no value stays in them from one iteration of a loop to the
     next. Tiles whose address is given to an engine are never shared: a barrier does not tell when the engine is done.
     """
+    whole = (-1, 1 << 62)
+    if sum(-(-size_of(b) // a) * a for b, a in tiles.items()) <= enough:
+        return _placed(tiles, dict.fromkeys(tiles, whole))
     lives = lifetimes(body, transient)
     always = {p.buffer.storage for s in statements(body) for p in places(s) if p.window}
-    whole = (-1, 1 << 62)
-    spans = {b: whole if b in always else lives.get(b, (-1, -1)) for b in tiles}
+    return _placed(tiles, {b: whole if b in always else lives.get(b, (-1, -1)) for b in tiles})
+
+
+def _placed(tiles: Mapping[Buffer, int], spans: Mapping[Buffer, Span]) -> Arena:
+    """The largest first, each at the lowest place that is free as long as it lives."""
     offsets: dict[Buffer, int] = {}
     for b in sorted(tiles, key=lambda b: -size_of(b)):
         taken = sorted((offsets[o], offsets[o] + size_of(o)) for o in offsets if _meet(spans[b], spans[o]))

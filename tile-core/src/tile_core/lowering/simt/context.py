@@ -12,7 +12,7 @@ from ...expr.affine import NOTHING, Linear
 from ...expr.intervals import Interval
 from ...expr.simplify import formed, quotient, remainder, simplify, summed
 from ...inference.plan import TilePlan
-from ...layout.layout import Axis, Layout
+from ...layout.layout import Axis, Layout, grouped
 from ...program import Alloc, Launch, Stmt
 from .instructions import Instructions
 
@@ -35,7 +35,7 @@ class Context:
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
-    digits: dict[tuple[int, int], Expr] = field(default_factory=dict[tuple[int, int], Expr])
+    digits: dict[tuple[int, int, int], Expr] = field(default_factory=dict[tuple[int, int, int], Expr])
     divisors: dict[Var, int] = field(default_factory=dict[Var, int])  # what assumptions say
     viewed: frozenset[Buffer] = frozenset()
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
@@ -168,18 +168,24 @@ def coordinate(layout: Layout, index: Sequence[Expr], axis: Axis, context: Conte
 
 
 def coordinate_form(layout: Layout, index: Sequence[Expr], axis: Axis, context: Context) -> Linear:
-    """The same as a sum."""
-    place = prod(layout.box)
-    x = linear_form(context, index, layout.box)
+    """The same as a sum. An element exists, so the most significant digit of each dimension needs no remainder."""
     out = Linear(layout.base(axis))
-    top = True  # an element exists in the box, so the most significant digit needs no remainder
-    for it in layout.iters:
-        place //= it.extent
-        if it.axis is axis and it.stride and it.extent > 1:
-            digit = quotient(x, place, context.range_of, ZERO)
-            digit = digit if top else remainder(digit, it.extent, context.range_of, ZERO)
-            out = out.plus(digit, it.stride)
-        top = top and it.extent == 1
+    groups = grouped(layout)
+    parts = (
+        [(linear_form(context, index, layout.box), layout.iters)]
+        if groups is None
+        else [(context.form(i), group) for i, group in zip(index, groups, strict=True)]
+    )
+    for x, digits in parts:
+        place = prod(it.extent for it in digits)
+        top = True
+        for it in digits:
+            place //= it.extent
+            if it.axis is axis and it.stride and it.extent > 1:
+                digit = quotient(x, place, context.range_of, ZERO)
+                digit = digit if top else remainder(digit, it.extent, context.range_of, ZERO)
+                out = out.plus(digit, it.stride)
+            top = top and it.extent == 1
     return out
 
 

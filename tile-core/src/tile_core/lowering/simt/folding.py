@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from ...expr import Buffer, Expr, Load, Var, binary, const, variables
 from ...layout.algebra import project
@@ -13,7 +14,7 @@ from ...program import For, If, Stmt, Store
 from ...span import Span
 from .context import Context, coordinate, linear_index
 from .exchange import swapped
-from .nest import Iterations, conjunction, iterations, thread_digit
+from .nest import Iterations, conjunction, iterations, low_digit, thread_digit
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,11 @@ class _Step:
         return [it for d in dims for it in groups[d] if it.axis is Axis.THREAD and it.extent > 1]
 
     def lanes(self) -> int:
-        """How many threads exchange values: those of a subgroup, if every lane's partner is a thread that takes part."""
+        """How many neighbouring threads exchange values: of a subgroup, so that every thread has a partner in the block."""
         moves = self.context.instructions.vectors
         if moves is None or self.layout.base(Axis.THREAD) % moves.subgroup:
             return 1
-        ragged = self.used < self.context.threads and self.context.threads % moves.subgroup
-        return 1 if ragged else moves.subgroup
+        return gcd(self.context.threads, moves.subgroup)
 
     def registers(self) -> Iterator[Stmt]:
         """Each thread combines its own elements."""
@@ -139,7 +139,7 @@ class _Step:
         scratch = self.context.scratch(f"{self.parts.name}_shared", lines * number, self.parts.dtype)
         part: Expr = const(0)
         for it in apart:
-            part = binary("+", binary("*", part, it.extent), thread_digit(self.context, it))
+            part = binary("+", binary("*", part, it.extent), thread_digit(self.context, self.layout, it))
 
         def place(index: Sequence[Expr], part: Expr) -> tuple[Expr, ...]:
             return (self.context.simple(binary("+", binary("*", linear_index(index, shape), number), part)),)
@@ -147,7 +147,9 @@ class _Step:
         mine = iterations(self.context, self.result, shape)
         at = (coordinate(self.result, mine.index, Axis.REGISTER, self.context),)
         out = Store(scratch, place(mine.index, part), Load(self.parts, at), span=self.span)
-        once = [binary("==", thread_digit(self.context, it), 0) for it in (*together, *self.layout.replicas)]
+        lower = [low_digit(self.context, self.layout, it) for it in together]
+        copies = [thread_digit(self.context, self.layout, it) for it in self.layout.replicas if it.extent > 1]
+        once = [binary("==", digit, 0) for digit in (*lower, *copies)]
         # partial results of one thread are told apart by registers; copies of it need not write again
         write: Stmt = If(conjunction(once), (out,)) if once else out
         yield from mine.around((write,), self.span)

@@ -58,6 +58,7 @@ from .places import place, placed, tile
 from .staging import store_out
 
 GENERIC = Instructions()
+BLOCKS = 8  # that many blocks of a core leave each of them enough shared memory not to save any
 
 
 def lower(plan: TilePlan, instructions: Instructions = GENERIC) -> TileProgram:
@@ -88,7 +89,9 @@ class _Launch:
     def run(self) -> Launch:
         head = self.own_numbers()
         body = self.block(self.launch.body)
-        places = arena(body, self.context.alignments(), frozenset(self.context.made))
+        shared = self.context.plan.info.space("shared")
+        enough = shared.capacity // BLOCKS if shared is not None else 0
+        places = arena(body, self.context.alignments(), frozenset(self.context.made), enough)
         body = synchronised(body, Pending(places.sharing))
         count = self.launch.thread_count
         return replace(

@@ -48,14 +48,46 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
     return out
 
 
-def thread_digit(context: Context, it: Iter) -> Expr:
-    """The value of a thread digit: ``thread // stride % extent``."""
-    found = context.digits.get((it.stride, it.extent))
+def thread_digit(context: Context, layout: Layout, it: Iter) -> Expr:
+    """The value of a digit of the thread number. Threads between the digits of a layout get one above the digit's extent."""
+    return _digit_value(context, layout.base(Axis.THREAD), it.stride, _room(layout, it))
+
+
+def low_digit(context: Context, layout: Layout, it: Iter) -> Expr:
+    """The value of the less significant part ``it`` of a digit of the thread number."""
+    return _digit_value(context, layout.base(Axis.THREAD), it.stride, it.extent)
+
+
+def _digit_value(context: Context, base: int, stride: int, room: int) -> Expr:
+    found = context.digits.get((base, stride, room))
     if found is None:
         context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
-        value = binary("%", binary("//", context.thread, it.stride), it.extent)
-        found = context.digits[it.stride, it.extent] = context.simple(value)
+        value = binary("%", binary("//", binary("-", context.thread, base), stride), room)
+        found = context.digits[base, stride, room] = context.simple(value)
     return found
+
+
+def _room(layout: Layout, it: Iter) -> int:
+    """How many values there are between a digit and the next larger one of the thread number."""
+    above = [i.stride for i in layout.on(Axis.THREAD) if i.stride >= it.stride * it.extent]
+    step = min(above, default=0)
+    return step // it.stride if step and step % it.stride == 0 else it.extent
+
+
+def members(context: Context, layout: Layout) -> list[Expr]:
+    """Conditions under which this thread is one of those that the layout names."""
+    out: list[Expr] = []
+    base, end = layout.base(Axis.THREAD), layout.cosize(Axis.THREAD)
+    if base:
+        out.append(binary("<=", base, context.thread))
+    if context.threads > end:
+        out.append(binary("<", context.thread, end))
+    out += [
+        binary("<", thread_digit(context, layout, it), it.extent)
+        for it in layout.on(Axis.THREAD)
+        if _room(layout, it) > it.extent
+    ]
+    return out
 
 
 def iterations(
@@ -75,12 +107,10 @@ def iterations(
         at = NOTHING
         for it in group:
             place //= it.extent
-            at = at.plus(context.form(_digit(context, it, loops)), place)
+            at = at.plus(context.form(_digit(context, layout, it, loops)), place)
         index.append(context.sum(at))
-    guards = _guards(context, layout, index, window or {})
-    if context.threads > (used := layout.cosize(Axis.THREAD)):
-        guards.append(binary("<", context.thread, used))
-    first = [binary("==", thread_digit(context, r), 0) for r in layout.replicas if r.extent > 1]
+    guards = [*_guards(context, layout, index, window or {}), *members(context, layout)]
+    first = [binary("==", thread_digit(context, layout, r), 0) for r in layout.replicas if r.extent > 1]
     shifted = [
         context.sum(context.form(i).plus(Linear(-(window or {}).get(n, (0, 0))[0])))
         for n, i in enumerate(index)
@@ -89,11 +119,11 @@ def iterations(
     return Iterations(tuple(shifted), tuple(loops), kept, tuple(first))
 
 
-def _digit(context: Context, it: Iter, loops: list[tuple[Var, int]]) -> Expr:
+def _digit(context: Context, layout: Layout, it: Iter, loops: list[tuple[Var, int]]) -> Expr:
     if it.extent == 1:
         return const(0)
     if it.axis is Axis.THREAD and it.stride:
-        return thread_digit(context, it)
+        return thread_digit(context, layout, it)
     var = context.var("r", it.extent)
     loops.append((var, it.extent))
     return var
