@@ -128,7 +128,9 @@ def _hand_on(context: Context, name: str, s: Reduce, made: Buffer, work: DType) 
     if not s.clear:
         old = cast(Load(s.dst.buffer, element_index(s.dst, vars)), work)
         value = combined(s.kind, old, value, s.propagate_nan)
-    loop = Loop(f"{name}.store", vars, shape, write(s.dst, vars, cast(value, s.dst.dtype), s.span), s.span)
+    loop = Loop(
+        f"{name}.store", vars, shape, write(context, s.dst, vars, cast(value, s.dst.dtype), s.span), s.span
+    )
     have, to = context.layout(made), s.dst.buffer
     if to.space is Space.FRAGMENT and to.source is None and is_whole(s.dst):
         wanted = context.layout(to)
@@ -165,7 +167,7 @@ def lower_scan(context: Context, name: str, s: Scan) -> tuple[Stmt, ...]:
         line = (If(conjunction(mine.first), line, span=s.span),)
     body = mine.around(line, s.span)
     vars = tuple(context.var("i", n) for n in shape)
-    copy = write(s.dst, vars, cast(Load(source, (linear_index(vars, shape),)), s.dst.dtype), s.span)
+    copy = write(context, s.dst, vars, cast(Load(source, (linear_index(vars, shape),)), s.dst.dtype), s.span)
     return (*out, *body, *lower_loop(context, Loop(f"{name}.store", vars, shape, copy, s.span)))
 
 

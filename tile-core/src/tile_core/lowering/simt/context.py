@@ -14,6 +14,7 @@ from ...expr.simplify import formed, quotient, remainder, simplify, summed
 from ...inference.plan import TilePlan
 from ...layout.layout import Axis, Layout, grouped
 from ...program import Alloc, Launch, Stmt
+from ...verification.comparisons import Known
 from .instructions import Instructions
 
 # bytes: the widest access of a thread, a row of all banks, the longest period of a swizzle that matrix units know
@@ -36,7 +37,7 @@ class Context:
     layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     digits: dict[tuple[int, int, int], Expr] = field(default_factory=dict[tuple[int, int, int], Expr])
-    divisors: dict[Var, int] = field(default_factory=dict[Var, int])  # what assumptions say
+    known: Known = field(default_factory=Known)
     viewed: frozenset[Buffer] = frozenset()
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
@@ -91,7 +92,7 @@ class Context:
         """The largest number known to divide a sum; 0 for zero."""
         if isinstance(form, int):
             return abs(form)
-        return gcd(form.constant, *(n * divisor_of(t, self.divisors) for t, n in form.terms.items()))
+        return gcd(form.constant, *(n * divisor_of(t, self.known.divisors) for t, n in form.terms.items()))
 
     def scratch(self, name: str, count: int, dtype: DType) -> Buffer:
         """A fresh flat tile in shared memory."""

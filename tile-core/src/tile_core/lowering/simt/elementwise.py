@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 
 from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, reads, select, substitute
-from ...expr.affine import linear
 from ...layout.layout import Layout
 from ...layout.partition import partitions
 from ...program import (
@@ -24,6 +23,7 @@ from ...program import (
 )
 from ...program.visit import expressions, statements
 from ...span import Span
+from ...verification.comparisons import never_above
 from .context import Context
 from .loops import Body, Loop, iterated
 from .nest import Iterations, conjunction, dealt, iterations
@@ -154,17 +154,17 @@ def as_loop(context: Context, name: str, s: Copy | Fill | Transpose | AtomicTile
     vars = tuple(context.var("i", e if isinstance(e, int) else 1 << 31) for e in shape)
     match s:
         case Copy():
-            value = cast(read(s.src, vars), s.dst.dtype)
-            body = write(s.dst, vars, value, s.span)
+            value = cast(read(context, s.src, vars), s.dst.dtype)
+            body = write(context, s.dst, vars, value, s.span)
         case Fill():
-            body = write(s.dst, vars, s.value, s.span)
+            body = write(context, s.dst, vars, s.value, s.span)
         case Transpose():
             swapped = (*vars[:-2], vars[-1], vars[-2])
-            body = write(s.dst, swapped, cast(read(s.src, vars), s.dst.dtype), s.span)
+            body = write(context, s.dst, swapped, cast(read(context, s.src, vars), s.dst.dtype), s.span)
         case AtomicTile():
-            value = cast(read(s.value, vars), s.dst.dtype)
+            value = cast(read(context, s.value, vars), s.dst.dtype)
             inner = Atomic(s.op, s.dst.buffer, element_index(s.dst, vars), value, s.order, span=s.span)
-            body = guarded(s.dst, vars, inner)
+            body = guarded(context, s.dst, vars, inner)
     return Loop(name, vars, shape, body, s.span)
 
 
@@ -174,36 +174,37 @@ def element_index(r: Region, vars: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(a if p else a + next(rest) for a, p in zip(r.start, r.point, strict=True))
 
 
-def inside(r: Region, vars: Sequence[Expr]) -> list[Expr]:
+def inside(context: Context, r: Region, vars: Sequence[Expr]) -> list[Expr]:
     """Conditions under which an element of a region is in its buffer; those that always hold are left out."""
+    known = context.known
     out: list[Expr] = []
     for at, start, extent, size in zip(
         element_index(r, vars), r.start, r.extent, r.buffer.shape, strict=True
     ):
-        form = linear(start)
-        whole = isinstance(extent, int) and isinstance(size, int) and not form.terms
-        if whole and form.constant >= 0 and form.constant + extent <= size:
-            continue
-        out.append(binary("<", at, size))
-        if not (not form.terms and form.constant >= 0):
+        last = binary("+", start, binary("-", extent, 1))
+        if not never_above(last, binary("-", size, 1), known):
+            out.append(binary("<", at, size))
+        if not never_above(const(0), start, known):
             out.append(binary(">=", at, 0))
     return out
 
 
-def read(r: Region, vars: Sequence[Expr]) -> Expr:
+def read(context: Context, r: Region, vars: Sequence[Expr]) -> Expr:
     """An element of a region; zero outside its buffer."""
     value: Expr = Load(r.buffer, element_index(r, vars), span=r.span)
-    conditions = inside(r, vars)
+    conditions = inside(context, r, vars)
     return select(conjunction(conditions), value, const(0, r.dtype)) if conditions else value
 
 
-def write(r: Region, vars: Sequence[Expr], value: Expr, span: Span | None) -> tuple[Stmt, ...]:
+def write(
+    context: Context, r: Region, vars: Sequence[Expr], value: Expr, span: Span | None
+) -> tuple[Stmt, ...]:
     """Set an element of a region; nothing outside its buffer."""
-    return guarded(r, vars, Store(r.buffer, element_index(r, vars), value, span=span))
+    return guarded(context, r, vars, Store(r.buffer, element_index(r, vars), value, span=span))
 
 
-def guarded(r: Region, vars: Sequence[Expr], s: Stmt) -> tuple[Stmt, ...]:
-    conditions = inside(r, vars)
+def guarded(context: Context, r: Region, vars: Sequence[Expr], s: Stmt) -> tuple[Stmt, ...]:
+    conditions = inside(context, r, vars)
     return (If(conjunction(conditions), (s,), span=s.span),) if conditions else (s,)
 
 

@@ -46,6 +46,8 @@ from ...program import (
     While,
 )
 from ...program.visit import Change, buffers, mapped, statements
+from ...verification.bounds import assumed, ranges_of
+from ...verification.comparisons import Known
 from .across import lower_quantify, lower_reduce, lower_scan
 from .arena import arena
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
@@ -85,6 +87,10 @@ class _Launch:
         self.context.viewed = frozenset(b.storage for b in buffers(launch.body) if b.source is not None)
         for v, extent in zip(launch.vars, launch.grid, strict=True):
             self.context.ranges[v] = Interval(0, extent - 1 if isinstance(extent, int) else None)
+        known = Known(dict(ranges_of(launch)))
+        for s in plan.program.body:
+            known = assumed(known, s) if isinstance(s, Assume) else known
+        self.context.known = known
 
     def run(self) -> Launch:
         head = self.own_numbers()
@@ -157,6 +163,12 @@ class _Launch:
                 yield s
 
     def control(self, s: For | While | If) -> Iterator[Stmt]:
+        outside = self.context.known
+        self.context.known = outside.having(dict(ranges_of(s)))
+        yield from self.entered(s)
+        self.context.known = outside
+
+    def entered(self, s: For | While | If) -> Iterator[Stmt]:
         before, change = self.reachable(s)
         yield from before
         if self.threaded and not _has_tile_op(s):
@@ -223,7 +235,10 @@ class _Launch:
                 yield self.by_first(
                     replace(s, values=tuple(change(v) for v in s.values if isinstance(v, Expr)))
                 )
-            case Store() | Bind() | Assert() | Assume():
+            case Assume():
+                self.context.known = assumed(self.context.known, s)
+                yield mapped(s, change)
+            case Store() | Bind() | Assert():
                 yield mapped(s, change)
             case _:
                 raise TypeError(type(s).__name__)
