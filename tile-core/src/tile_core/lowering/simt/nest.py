@@ -82,11 +82,14 @@ def members(context: Context, layout: Layout) -> list[Expr]:
         out.append(binary("<=", base, context.thread))
     if context.threads > end:
         out.append(binary("<", context.thread, end))
-    out += [
-        binary("<", thread_digit(context, layout, it), it.extent)
-        for it in layout.on(Axis.THREAD)
-        if _room(layout, it) > it.extent
-    ]
+    position = 1
+    for it in sorted(layout.on(Axis.THREAD), key=lambda i: i.stride):
+        room, gap = _room(layout, it), it.stride // position
+        if gap > 1 and it.stride % position == 0:  # threads that differ by what no digit counts
+            out.append(binary("==", _digit_value(context, base, position, gap), 0))
+        if room > it.extent:
+            out.append(binary("<", thread_digit(context, layout, it), it.extent))
+        position = it.stride * room
     return out
 
 
