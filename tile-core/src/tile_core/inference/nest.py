@@ -47,7 +47,8 @@ class Tiles:
 def outer_index(loop: For, number: int) -> Index | None:
     """The values of a loop variable as an index, if they are known."""
     start = place(loop.start, {})
-    if loop.step < 1 or not isinstance(loop.extent, int) or start.align or start.index.constant < 0:
+    known = isinstance(loop.extent, int) and loop.extent > 0
+    if loop.step < 1 or not known or start.align or start.index.constant < 0:
         return None
     return Index((Digit(number, 1, loop.extent, loop.step),), start.index.constant)
 

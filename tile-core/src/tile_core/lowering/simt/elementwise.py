@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, reads, select, substitute
@@ -79,6 +79,14 @@ def staged_loop(
     """``loop`` over the iterations ``mine``; fragments that are elsewhere stand in shared memory meanwhile."""
     values = dict(zip(loop.vars, mine.index, strict=False))
     read, written = _unreachable(context, loop, values, trusted)
+    if mine.first:
+        if any(f.storage not in written for f in _written_fragments(loop)):
+            if _in_place(
+                loop
+            ):  # copies of an iteration would read what the first of them has already changed
+                return staged_loop(context, loop, mine, frozenset())
+        else:
+            mine = replace(mine, guards=(*mine.guards, *mine.first), first=())
     staged: dict[Buffer, Buffer] = {}
     before: list[Stmt] = []
     after: list[Stmt] = []
@@ -90,6 +98,18 @@ def staged_loop(
         if fragment in written:
             after += load_back(context, fragment, staged[fragment], loop.span)
     return (*before, *iterated(context, loop, mine, staged, values), *after)
+
+
+def _written_fragments(loop: Loop) -> Iterator[Buffer]:
+    return (b for b, _, write in accesses(loop.body) if write and b.space is Space.FRAGMENT)
+
+
+def _in_place(loop: Loop) -> bool:
+    """Whether a buffer that all threads see is read and written."""
+    seen = [
+        (b.storage, write) for b, _, write in accesses(loop.body) if b.space in (Space.SHARED, Space.GLOBAL)
+    ]
+    return bool({b for b, write in seen if write} & {b for b, write in seen if not write})
 
 
 def _dealt(context: Context, loop: Loop) -> tuple[Stmt, ...]:
