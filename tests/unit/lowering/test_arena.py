@@ -103,3 +103,12 @@ def test_tiles_one_after_the_other_share_and_carried_ones_do_not():
 def test_nothing_is_shared_where_there_is_enough():
     found = arena((*used(0), *used(2)), ALIGNED, frozenset(TILES), enough=1 << 20)
     assert not any(found.sharing.values())
+
+
+def test_a_loop_that_may_not_run_orders_nothing():
+    n = Var("n", INT32, 8)
+    inner = UniformFor(Var("k", INT32, 7), ZERO, n, (write(1), Sync(), read(1)))
+    found = synchronised((write(0), inner, read(0)), Pending())
+    assert isinstance(found[-2], Sync)
+    sure = UniformFor(Var("k", INT32, 7), ZERO, 2, (write(1), Sync(), read(1)))
+    assert not isinstance(synchronised((write(0), sure, read(0)), Pending())[-2], Sync)

@@ -110,14 +110,15 @@ class UniformWhile(While):
 def _entered(s: Stmt, pending: Pending) -> Stmt:
     match s:
         case UniformFor() | UniformWhile():
-            outside, pending.jumps = pending.jumps, []
+            before, outside, pending.jumps = pending.copy(), pending.jumps, []
             trial = pending.copy()
             _turn(s, trial)
             for state in (trial, *pending.jumps):
                 pending.add(state)  # what the end of one iteration leaves meets the start of the next
             pending.jumps = []
             body = _turn(s, pending)
-            for state in pending.jumps:
+            runs = isinstance(s, UniformFor) and isinstance(s.extent, int) and s.extent > 0
+            for state in (*pending.jumps, *(() if runs else (before,))):  # a loop may be left at once
                 pending.add(state)
             pending.jumps = outside
             return replace(s, body=body)
