@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
 from typing import Any
 
 from tile_core.backend import Source
-from tile_core.errors import Unsupported
+from tile_core.errors import InternalError, Unsupported
 from tile_core.expr import Buffer, Expr, Space, Var, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.overlap import overlapped
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.printer import Printer
+from tile_core.lowering.simt.arena import size_of
 from tile_core.lowering.simt.boxes import BoxMap
 from tile_core.lowering.simt.lower import Lowered, lower_for
 from tile_core.program import Alloc, Launch, Param, TileProgram
@@ -25,9 +25,6 @@ from .base import BASE
 from .dialect import CUDA
 from .instructions import instructions
 from .tensor_maps import tensor_maps, when
-
-ALIGNMENT = 128  # of tiles in the arena: a whole row of banks
-WIDE = 1024  # PTX ISA: a tile with a 128-byte swizzle begins at a multiple of its pattern
 
 
 class CudaCodegen:
@@ -160,16 +157,15 @@ class _Entry:
         yield f"  const int {self.printer.name(self.launch.thread_vars[0])} = threadIdx.x;"
 
     def tiles(self) -> Iterator[str]:
-        """Shared tiles one after the other in the arena."""
+        """Shared tiles in the arena, where the lowering has put them."""
         for s in self.launch.body:
             if not isinstance(s, Alloc) or s.buffer.space is not Space.SHARED:
                 continue
-            size = prod(_static(s.buffer)) * s.buffer.dtype.bytes
-            alignment = WIDE if size >= WIDE else ALIGNMENT
-            at = -(-self.shared // alignment) * alignment
+            if s.offset is None:
+                raise InternalError(f"{s.buffer.name} has no place in shared memory")
             type = self.printer.type(s.buffer.dtype)
-            yield f"  {type}* const {self.printer.name(s.buffer)} = reinterpret_cast<{type}*>(arena + {at});"
-            self.shared = at + size
+            yield f"  {type}* const {self.printer.name(s.buffer)} = reinterpret_cast<{type}*>(arena + {s.offset});"
+            self.shared = max(self.shared, s.offset + size_of(s.buffer))
         space = self.info.space("shared")
         if space is not None and self.shared > space.capacity:
             raise Unsupported(
@@ -185,7 +181,3 @@ class _Entry:
             if owner is not None and b.space in (Space.GLOBAL, Space.SHARED):
                 type = self.printer.type(b.dtype)
                 yield f"  {type}* const {self.printer.name(b)} = reinterpret_cast<{type}*>({self.printer.name(owner)});"
-
-
-def _static(b: Buffer) -> Sequence[int]:
-    return [d for d in b.shape if isinstance(d, int)]

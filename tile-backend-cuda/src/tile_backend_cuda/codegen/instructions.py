@@ -8,12 +8,14 @@ from tile_core.lowering.simt.instructions import Instructions
 from .async_copies import CpAsync
 from .bulk_engines import HopperEngines
 from .matrix_unit import LANES, WarpMatrixUnit
+from .vector_moves import CudaVectors
 
 
 def instructions(info: TargetInfo, boxes: bool = True) -> Instructions:
     """The groups of instructions that the architecture has; without ``boxes`` no results leave through the copy engine."""
     return Instructions(
         matrix=WarpMatrixUnit() if any(atom.threads == LANES for atom in info.atoms) else None,
+        vectors=CudaVectors(),
         # where the copy engine is at work, what stands in for it must take tensors that begin anywhere
         copies=CpAsync() if "cp_async" in info.features and "wgmma" not in info.features else None,
         bulk=HopperEngines(boxes) if "wgmma" in info.features else None,

@@ -17,13 +17,22 @@ class Linear:
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
         """This sum and ``factor`` times the other."""
+        constant = self.constant + factor * other.constant
+        if not other.terms:
+            return Linear(constant, self.terms)
         sums = dict(self.terms)
         for term, times in other.terms.items():
-            sums[term] = sums.get(term, 0) + factor * times
-        return Linear(self.constant + factor * other.constant, {t: n for t, n in sums.items() if n})
+            total = sums.get(term, 0) + factor * times
+            if total:
+                sums[term] = total
+            else:
+                sums.pop(term, None)
+        return Linear(constant, sums)
 
     def times(self, factor: int) -> Linear:
-        return NOTHING.plus(self, factor)
+        if factor == 0:
+            return NOTHING
+        return Linear(self.constant * factor, {t: n * factor for t, n in self.terms.items()})
 
 
 NOTHING = Linear()
@@ -36,14 +45,14 @@ def linear(x: Expr | int) -> Linear:
             return Linear(x)
         case Const() if x.dtype.is_integer:
             return Linear(int(x.value))
-        case Binary(op="+" | "-") if _unbounded(x):
+        case Binary(op="+" | "-") if unbounded(x):
             return linear(x.a).plus(linear(x.b), 1 if x.op == "+" else -1)
-        case Binary(op="*") if _unbounded(x):
+        case Binary(op="*") if unbounded(x):
             a, b = linear(x.a), linear(x.b)
             if not a.terms or not b.terms:
                 return b.times(a.constant) if not a.terms else a.times(b.constant)
-            return _product(a, b, x)
-        case Unary(op="-") if _unbounded(x):
+            return product(a, b, x)
+        case Unary(op="-") if unbounded(x):
             return linear(x.value).times(-1)
         case Cast() if x.dtype.holds(x.value.dtype):
             return linear(x.value)
@@ -51,12 +60,12 @@ def linear(x: Expr | int) -> Linear:
             return Linear(0, {x: 1})
 
 
-def _unbounded(x: Expr) -> bool:
+def unbounded(x: Expr) -> bool:
     """Whether sums of this type are taken not to wrap; those of narrower and unsigned types are meant to."""
     return x.dtype.kind == "int" and x.dtype.bits >= 32
 
 
-def _product(a: Linear, b: Linear, x: Binary) -> Linear:
+def product(a: Linear, b: Linear, x: Binary) -> Linear:
     """(i + 1) * n distributes, so that ``(i + 1) * n - i * n`` is n."""
     if len(a.terms) + len(b.terms) > 6:
         return Linear(0, {x: 1})

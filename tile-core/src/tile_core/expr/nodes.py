@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import Any, overload
 
 from ..dtypes import BOOL, DType
@@ -30,13 +29,29 @@ class Space(str, Enum):
         return self.value
 
 
+def _hash_once(self: Any) -> int:
+    """The hash of a node, kept in it: trees are keys of many tables, and hashing one visits all of it."""
+    found = self.__dict__.get("_hash")
+    if found is None:
+        fields = tuple(getattr(self, name) for name in self.__match_args__ if name != "span")
+        found = self.__dict__["_hash"] = hash((type(self).__name__, fields))
+    return found
+
+
+def _without_hash(self: Any) -> dict[str, Any]:
+    """What pickle keeps of a node: hashes of strings differ between processes."""
+    return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+
 @dataclass(frozen=True)
 class Expr:
     """A scalar value of type ``dtype``. Arithmetic operators build new expressions."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    @cached_property
+    __getstate__ = _without_hash
+
+    @property
     def dtype(self) -> DType:
         raise NotImplementedError
 
@@ -162,7 +177,9 @@ class Const(Expr):
     value: int | float | bool
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -179,7 +196,9 @@ class Var(Expr):
     type: DType
     number: int = 0
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -191,7 +210,9 @@ class Unary(Expr):
     op: str
     value: Expr
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.value.dtype
 
@@ -215,7 +236,9 @@ class Binary(Expr):
     a: Expr
     b: Expr
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
 
@@ -229,7 +252,9 @@ class Select(Expr):
     other: Expr
     lazy: bool = True
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.then.dtype
 
@@ -241,7 +266,9 @@ class Cast(Expr):
     value: Expr
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -253,7 +280,9 @@ class Bitcast(Expr):
     value: Expr
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -266,7 +295,9 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
     type: DType
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.type
 
@@ -303,6 +334,9 @@ class Buffer:
     source: Buffer | None = None
     base: Var | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    __hash__ = _hash_once
+    __getstate__ = _without_hash
 
     def __post_init__(self) -> None:
         if self.strides is not None and len(self.strides) != len(self.shape):
@@ -341,6 +375,8 @@ class Load(Expr):
     buffer: Buffer
     indices: tuple[Expr, ...]
 
-    @cached_property
+    __hash__ = _hash_once
+
+    @property
     def dtype(self) -> DType:
         return self.buffer.dtype

@@ -241,7 +241,9 @@ class Engine:
         assert isinstance(op, Elementwise)
         shape = op.extents[: len(op.extents) - op.serial] or (1,)
         plain: list[Layout] = []
-        memory = [a.tile for a in op.accesses if a.tile.space is not Space.FRAGMENT]
+        # vectors that this loop could use, and those that share its fragments
+        near = [op, *(u for t in op.fragments for u in self.users[t.name] if isinstance(u, Elementwise))]
+        memory = [a.tile for o in near for a in o.accesses if a.tile.space is not Space.FRAGMENT]
         wanted = {_vector(t) for t in memory} or {1}
         for vector in sorted(wanted, reverse=True):
             plain += partitions(shape, threads, vector)[:ROOTS]
@@ -307,7 +309,9 @@ def _made(op: Reduction | Prefix, state: State) -> Layout | None:
     source = state.known.get(op.source.name)
     if source is None:
         return None
-    return reduce.result_layout(op, source) if isinstance(op, Reduction) else scan.result_layout(op, source)
+    if isinstance(op, Reduction):
+        return reduce.result_layout(source, op.dim, op.kept)
+    return scan.result_layout(op, source)
 
 
 def _disagreement(choices: Sequence[GemmChoice]) -> tuple[int, int]:

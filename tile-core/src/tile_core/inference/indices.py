@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
+from types import MappingProxyType
 
 from ..expr import Binary, Cast, Const, Expr, Unary, Var, variables
 from .maps import OPAQUE, Index
 
 Loops = Mapping[Var, Index]
+Facts = Mapping[Var, int]
+NO_FACTS: Facts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +30,25 @@ UNKNOWN = Place(OPAQUE)
 NOTHING = Index()
 
 
-def place(x: Expr, loops: Loops) -> Place:
-    """Where ``x`` points, for the loops of a nest (variable -> its values as an index)."""
+def place(x: Expr, loops: Loops, facts: Facts = NO_FACTS) -> Place:
+    """Where ``x`` points, for the loops of a nest (variable -> its values as an index). ``facts``: divisors of other variables."""
     match x:
         case Const():
             return Place(Index((), int(x.value)))
         case Var():
-            return Place(loops[x]) if x in loops else Place(NOTHING, 1)
+            return Place(loops[x]) if x in loops else Place(NOTHING, facts.get(x, 1))
         case Cast() if x.dtype.holds(x.value.dtype):
-            return place(x.value, loops)
+            return place(x.value, loops, facts)
         case Unary(op="-"):
-            return _scaled(place(x.value, loops), -1)
+            return _scaled(place(x.value, loops, facts), -1)
         case Binary(op="+"):
-            return place(x.a, loops) + place(x.b, loops)
+            return place(x.a, loops, facts) + place(x.b, loops, facts)
         case Binary(op="-"):
-            return place(x.a, loops) + _scaled(place(x.b, loops), -1)
+            return place(x.a, loops, facts) + _scaled(place(x.b, loops, facts), -1)
         case Binary(op="*" | "<<"):
-            return _product(x.op, place(x.a, loops), place(x.b, loops))
+            return _product(x.op, place(x.a, loops, facts), place(x.b, loops, facts))
         case Binary(op="//" | "%" | "truncdiv" | "truncmod" | ">>" | "&"):
-            return _divided(x.op, place(x.a, loops), place(x.b, loops))
+            return _divided(x.op, place(x.a, loops, facts), place(x.b, loops, facts))
         case _:
             return UNKNOWN if any(v in loops for v in variables(x)) else Place(NOTHING, 1)
 
@@ -97,9 +100,9 @@ def _divided(op: str, a: Place, b: Place) -> Place:
     return Place(a.index % by)
 
 
-def divisor(x: int | Expr) -> int:
+def divisor(x: int | Expr, facts: Facts = NO_FACTS) -> int:
     """The largest number that is known to divide ``x``; 0 for zero."""
     if not isinstance(x, Expr):
         return abs(x)
-    p = place(x, {})
+    p = place(x, {}, facts)
     return gcd(p.align, p.index.constant)

@@ -9,7 +9,7 @@ from math import gcd, prod
 from ..dtypes import DType
 from ..expr import Buffer, Expr, Space, Var, variables
 from ..program import For, Region
-from .indices import Place, divisor, place
+from .indices import Facts, Place, divisor, place
 from .maps import OPAQUE, Digit, Index
 from .model import Access, Elementwise, Tile
 
@@ -47,7 +47,8 @@ class Tiles:
 def outer_index(loop: For, number: int) -> Index | None:
     """The values of a loop variable as an index, if they are known."""
     start = place(loop.start, {})
-    if loop.step < 1 or not isinstance(loop.extent, int) or start.align or start.index.constant < 0:
+    known = isinstance(loop.extent, int) and loop.extent > 0
+    if loop.step < 1 or not known or start.align or start.index.constant < 0:
         return None
     return Index((Digit(number, 1, loop.extent, loop.step),), start.index.constant)
 
@@ -66,6 +67,7 @@ class Nest:
     serial: int = 0
     outside: int = 1  # how often the loops taken from outside repeat the op
     found: dict[Access, None] = field(default_factory=dict[Access, None])
+    facts: Facts = field(default_factory=dict[Var, int])
 
     def loop(self, extent: int) -> Index:
         """One more loop of the nest."""
@@ -95,7 +97,7 @@ class Nest:
 
     def element(self, buffer: Buffer, indices: Sequence[Expr], write: bool) -> None:
         """An access of one element."""
-        self.access(buffer, [place(x, self.loops) for x in indices], write)
+        self.access(buffer, [place(x, self.loops, self.facts) for x in indices], write)
 
     def region(self, r: Region, along: Sequence[Index], write: bool) -> None:
         """An access of a region; ``along``: the loop of each dimension that counts, for the last ones."""
@@ -104,7 +106,7 @@ class Nest:
         counting = [not p for p in r.point]
         skip = sum(counting) - len(rest)  # leading dimensions of extent 1
         for start, counts in zip(r.start, counting, strict=True):
-            at = place(start, self.loops)
+            at = place(start, self.loops, self.facts)
             if counts and skip > 0:
                 skip -= 1
             elif counts:
@@ -136,12 +138,12 @@ class Nest:
     def _window(self, buffer: Buffer, places: Sequence[Place], write: bool) -> Access:
         """A tensor as the box that the loops sweep, with what is known of its alignment."""
         strides = buffer.row_major_strides()
-        align = divisor(buffer.shape[-1]) if buffer.ndim else 0  # a bound may cut a row there
+        align = divisor(buffer.shape[-1], self.facts) if buffer.ndim else 0  # a bound may cut a row there
         shape: list[int] = []
         steps: list[int] = []
         index: list[Index] = []
         for p, s in zip(places, strides, strict=True):
-            d = divisor(s)
+            d = divisor(s, self.facts)
             align = gcd(align, gcd(p.align, p.index.constant) * d)
             if p.index.opaque:
                 index.append(OPAQUE)

@@ -26,7 +26,9 @@ from ..program import (
     Transpose,
     While,
 )
+from ..program.facts import divisors
 from ..span import Span
+from .indices import Facts
 from .model import Elementwise, Home, Multiply, Op, Prefix, Problem, Reduction, Tile
 from .nest import Nest, Tiles, element_bits
 from .rules import copy, parallel
@@ -51,11 +53,12 @@ def problems(graph: Graph, threads: int) -> Iterator[LaunchProblem]:
     Raises:
         KernelError: a pinned layout does not fit its buffer.
     """
+    facts = divisors(graph.program.body)
     launches = [r for r in graph.loops if isinstance(r.stmt, Launch)]
     for top in launches:
         assert isinstance(top.stmt, Launch)
         count = top.stmt.thread_count if top.stmt.threads_given else threads
-        yield _Reader(graph, top.stmt, count).read(top.name)
+        yield _Reader(graph, top.stmt, count, facts=facts).read(top.name)
     if not launches:
         yield _Reader(graph, None, threads).read("")
 
@@ -75,6 +78,8 @@ class _Reader:
     regions: dict[str, tuple[str, int, dict[Var, For]]] = field(
         default_factory=dict[str, tuple[str, int, "dict[Var, For]"]]
     )
+
+    facts: Facts = field(default_factory=dict[Var, int])
 
     def read(self, top: str) -> LaunchProblem:
         pinned = dict(self.pinned())
@@ -128,7 +133,7 @@ class _Reader:
             case Reduce() | Scan():
                 yield from self.across(node, node.stmt, around)
             case s:
-                nest = Nest(node.name, self.tiles, around)
+                nest = Nest(node.name, self.tiles, around, facts=self.facts)
                 op = _elementwise(nest, s, node.kind == "elements")
                 if op is not None:
                     yield op, nest.outside
@@ -200,7 +205,7 @@ class _Reader:
 
     def moved(self, name: str, r: Region, tile: Tile, around: dict[Var, For], out: bool) -> tuple[Op, int]:
         """The copy between a region and the fragment that stands for it."""
-        nest = Nest(name, self.tiles, around)
+        nest = Nest(name, self.tiles, around, facts=self.facts)
         along = [nest.loop(n) for n in tile.shape]
         nest.adopt(r.buffer, r.start)
         nest.region(r, along[len(along) - len(r.shape) :] if r.shape else [], out)

@@ -246,6 +246,8 @@ class Printer:
 
     def widened(self, x: Expr, outer: int = 0) -> str:
         """A value as the type it is computed in."""
+        if isinstance(x, Const) and x.dtype.is_integer and x.dtype.bits < 32:
+            return f"({self.type(x.dtype)})({self.text(x)})"  # a plain number is an int, which functions tell apart
         if not self.narrow(x.dtype):
             return self.text(x, outer)
         if isinstance(x, Const):

@@ -213,9 +213,14 @@ class Atomic(Stmt):
 
 @dataclass(frozen=True)
 class Alloc(Stmt):
-    """``buffer`` begins to exist here, with unknown contents."""
+    """``buffer`` begins to exist here, with unknown contents.
+
+    ``offset``: the byte of the block's shared memory where it begins, once lowering has decided that; tiles that are never needed
+    at the same time may share bytes.
+    """
 
     buffer: Buffer
+    offset: int | None = None
 
 
 @dataclass(frozen=True)

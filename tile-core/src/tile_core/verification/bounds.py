@@ -25,6 +25,7 @@ from ..program import (
     Store,
     TileProgram,
 )
+from ..program.facts import divided
 from ..program.visit import bodies, expressions, read_regions, written_regions
 from ..span import Span
 from .comparisons import Known, never_above
@@ -75,7 +76,12 @@ def _of_body(body: Sequence[Stmt], known: Known) -> Iterator[Obligation]:
     for s in body:
         yield from _of(s, known)
         if isinstance(s, Assume):
-            known = known.having({}, tuple(_facts(s.condition, True)))
+            known = assumed(known, s)
+
+
+def assumed(known: Known, s: Assume) -> Known:
+    """What is known after an assumption."""
+    return known.having({}, tuple(_facts(s.condition, True)), dict(divided(s.condition)))
 
 
 def _of(s: Stmt, known: Known) -> Iterator[Obligation]:
@@ -83,7 +89,7 @@ def _of(s: Stmt, known: Known) -> Iterator[Obligation]:
     padded = isinstance(s, Copy | AtomicTile)
     for r in dict.fromkeys((*read_regions(s), *written_regions(s))):
         yield from _region(r, known, padded and r.buffer.space is Space.GLOBAL, s)
-    inner = known.having(dict(_ranges(s)))
+    inner = known.having(dict(ranges_of(s)))
     for x in expressions(s):
         yield from _loads(x, known, s)
     if isinstance(s, Store | Atomic):
@@ -96,7 +102,7 @@ def _of(s: Stmt, known: Known) -> Iterator[Obligation]:
         yield from _of_body(body, inner)
 
 
-def _ranges(s: Stmt) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
+def ranges_of(s: Stmt) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
     """First and last value of the variables that a statement gives its body."""
     zero = const(0)
     match s:

@@ -7,16 +7,14 @@ from math import prod
 
 from ...layout.algebra import project
 from ...layout.layout import Layout
-from ..model import Reduction
-
-
-def result_layout(op: Reduction, source: Layout) -> Layout | None:
-    """The layout that a reduction gives its result. None when a digit of the source straddles two dimensions."""
-    return _projected(source, op.dim, op.kept)
 
 
 @lru_cache(maxsize=4096)
-def _projected(source: Layout, dim: int, kept: bool) -> Layout | None:
+def result_layout(source: Layout, dim: int, kept: bool) -> Layout | None:
+    """The layout that a reduction along ``dim`` gives its result. ``kept``: the result has extent 1 there.
+
+    None when a digit of the source straddles two dimensions.
+    """
     out = project(source, [d for d in range(len(source.shape)) if d != dim])
     if out is None or not (kept or not out.shape):
         return out

@@ -1,4 +1,4 @@
-"""Ops that combine elements of different threads: reductions, scans, votes. Partial results meet in shared memory."""
+"""Ops that combine elements of different threads: reductions, scans, votes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from math import prod
 
 from ...dtypes import INT32, DType
-from ...expr import Buffer, Expr, Load, Var, binary, call, cast, const, select
-from ...layout.layout import Layout
+from ...expr import Buffer, Expr, Load, Space, binary, call, cast, const, select
+from ...inference.problem import is_whole
+from ...inference.rules.reduce import result_layout
+from ...layout.algebra import mismatch
+from ...layout.layout import Layout, grouped
 from ...layout.partition import partitions
 from ...program import Bind, For, If, Quantify, Reduce, Region, Scan, Stmt, Store
 from .context import Context, linear_index
-from .elementwise import Loop, element_index, lower_loop, write
+from .elementwise import Loop, element_index, lower_loop, staged_loop, write
+from .folding import Fold, folded
 from .nest import conjunction, iterations
+from .places import placed
 
 START: dict[str, float] = {"sum": 0, "abssum": 0, "bitor": 0, "bitxor": 0, "bitand": -1, "any": 0, "all": 1}
 OPERATOR = {
@@ -25,21 +30,60 @@ OPERATOR = {
     "bitor": "|",
     "bitxor": "^",
 }
+INFINITY = float("inf")
 
 
 def lower_reduce(context: Context, name: str, s: Reduce) -> tuple[Stmt, ...]:
-    """Stage the source in shared memory, then let each thread fold whole lines and hand the results on.
-
-    The source region is written row-major to scratch; ``lines`` are dealt to the threads; the result goes back through scratch to
-    wherever the destination is.
-    """
-    shape = _numbers(s.src)
-    out, source = _into_scratch(context, name, s.src, shape)
+    """Each thread combines the elements that it holds; threads that share a line then combine what they have."""
+    before, source = _held(context, name, s.src)
+    layout = context.layout(source)
+    axis = s.axis % len(layout.shape)
     work = _accumulator(s, s.dst.dtype)
-    lines = tuple(n for k, n in enumerate(shape) if k != s.axis)
-    result = context.scratch(f"{name}_result", max(1, prod(lines)), work)
-    body = _fold(context, s, source, shape, result, work)
-    return (*out, *body, *_hand_on(context, name, s, result, lines, work))
+
+    def value(index: tuple[Expr, ...]) -> Expr:
+        x = cast(placed(context, Load(source, index), {}), work)
+        return call("abs", x) if s.kind in ("absmax", "abssum") and work.kind != "uint" else x
+
+    def join(a: Expr, b: Expr) -> Expr:
+        return cast(combined(s.kind, a, b, s.propagate_nan), work)
+
+    fold = Fold(value, join, _start(s, work))
+    result = result_layout(layout, axis, len(_numbers(s.dst)) == len(layout.shape))
+    assert result is not None
+    made = context.fragment(f"{name}_part", result, work)
+    steps = folded(context, layout, (axis,), context.register_file(made), fold, s.span)
+    return (*before, *steps, *_hand_on(context, name, s, made, work))
+
+
+def _start(s: Reduce, work: DType) -> Expr:
+    """What changes nothing: of max and min of floats NaN, which they skip."""
+    if s.kind in START:
+        return const(START[s.kind], work)
+    smallest = s.kind in ("max", "absmax")
+    if work.is_float:
+        return const(float("nan") if not s.propagate_nan else -INFINITY if smallest else INFINITY, work)
+    return const(work.integers[0] if smallest else work.integers[-1], work)
+
+
+def _held(context: Context, name: str, r: Region) -> tuple[tuple[Stmt, ...], Buffer]:
+    """A fragment with the elements of a region, whose layout has digits for each dimension: itself, or a copy."""
+    buffer = r.buffer
+    if (
+        buffer.space is Space.FRAGMENT
+        and buffer.source is None
+        and is_whole(r)
+        and grouped(context.layout(buffer))
+    ):
+        return (), buffer
+    shape = _numbers(r)
+    layout = context.plan.operands.get(f"{name}.source")
+    if layout is None or layout.shape != shape or grouped(layout) is None:
+        layout = partitions(shape, context.threads)[0]
+    copy = context.fragment(f"{name}_source", layout, r.dtype)
+    vars = tuple(context.var("i", n) for n in shape)
+    body = (Store(copy, vars, Load(r.buffer, element_index(r, vars), span=r.span)),)
+    loop = Loop(name, vars, shape, body, r.span)
+    return staged_loop(context, loop, iterations(context, layout, shape), frozenset((copy,))), copy
 
 
 def _numbers(r: Region) -> tuple[int, ...]:
@@ -62,43 +106,6 @@ def _accumulator(s: Reduce, to: DType) -> DType:
     return FLOAT32 if s.kind in ("sum", "abssum") and to.is_float and to.bits < 32 else to
 
 
-def _fold(
-    context: Context, s: Reduce, source: Buffer, shape: Sequence[int], result: Buffer, work: DType
-) -> tuple[Stmt, ...]:
-    lines = tuple(n for k, n in enumerate(shape) if k != s.axis)
-    mine = iterations(context, _dealt_lines(context, lines), lines or (1,))
-    acc = context.private("acc", 1, work)
-    k = context.var("k", shape[s.axis])
-    index = list(mine.index[: len(lines)])
-    index.insert(s.axis, k)
-    value = cast(Load(source, (context.simple(linear_index(index, shape)),)), work)
-    if s.kind in ("absmax", "abssum") and work.kind != "uint":
-        value = call("abs", value)
-    old = Load(acc, (const(0),))
-    at = context.simple(linear_index(mine.index[: len(lines)], lines)) if lines else const(0)
-    start = const(START[s.kind], work) if s.kind in START else None
-    step: tuple[Stmt, ...] = (
-        Store(acc, (const(0),), combined(s.kind, old, value, s.propagate_nan), span=s.span),
-    )
-    first: tuple[Stmt, ...]
-    if start is not None:
-        first = (Store(acc, (const(0),), start), For(k, const(0), shape[s.axis], step, span=s.span))
-    else:
-        begin = substitute_var(value, k, const(0))
-        first = (
-            Store(acc, (const(0),), begin),
-            For(k, const(1), shape[s.axis] - 1, step, span=s.span),
-        )
-    body = (*first, Store(result, (at,), Load(acc, (const(0),)), span=s.span))
-    return mine.around(body, s.span)
-
-
-def substitute_var(x: Expr, var: Var, value: Expr) -> Expr:
-    from ...expr import substitute
-
-    return substitute(x, {var: value})
-
-
 def combined(kind: str, a: Expr, b: Expr, propagate_nan: bool = False) -> Expr:
     """``a`` and ``b`` folded; max and min skip NaN unless it is to propagate."""
     if kind in ("any", "all"):
@@ -113,20 +120,23 @@ def _dealt_lines(context: Context, lines: tuple[int, ...]) -> Layout:
     return partitions(lines or (1,), context.threads)[0]
 
 
-def _hand_on(
-    context: Context, name: str, s: Reduce, result: Buffer, lines: tuple[int, ...], work: DType
-) -> tuple[Stmt, ...]:
+def _hand_on(context: Context, name: str, s: Reduce, made: Buffer, work: DType) -> tuple[Stmt, ...]:
+    """Results to the destination: registers to registers where the threads that want them have them."""
     shape = _numbers(s.dst)
     vars = tuple(context.var("i", n) for n in shape)
-    kept = len(shape) == len(lines) + 1
-    inner = tuple(v for n, v in enumerate(vars) if not (kept and n == s.axis)) if lines else ()
-    value: Expr = Load(result, (linear_index(inner, lines) if lines else const(0),))
+    value: Expr = Load(made, vars or (const(0),))
     if not s.clear:
-        value = combined(
-            s.kind, cast(Load(s.dst.buffer, element_index(s.dst, vars)), work), value, s.propagate_nan
-        )
-    loop = Loop(f"{name}.store", vars, shape, write(s.dst, vars, cast(value, s.dst.dtype), s.span), s.span)
-    return lower_loop(context, loop)
+        old = cast(Load(s.dst.buffer, element_index(s.dst, vars)), work)
+        value = combined(s.kind, old, value, s.propagate_nan)
+    loop = Loop(
+        f"{name}.store", vars, shape, write(context, s.dst, vars, cast(value, s.dst.dtype), s.span), s.span
+    )
+    have, to = context.layout(made), s.dst.buffer
+    if to.space is Space.FRAGMENT and to.source is None and is_whole(s.dst):
+        wanted = context.layout(to)
+        if shape == wanted.shape and mismatch(have, wanted) is None:
+            return staged_loop(context, loop, iterations(context, wanted, shape), frozenset((to, made)))
+    return staged_loop(context, loop, iterations(context, have, have.shape), frozenset((made,)))
 
 
 def lower_scan(context: Context, name: str, s: Scan) -> tuple[Stmt, ...]:
@@ -157,19 +167,22 @@ def lower_scan(context: Context, name: str, s: Scan) -> tuple[Stmt, ...]:
         line = (If(conjunction(mine.first), line, span=s.span),)
     body = mine.around(line, s.span)
     vars = tuple(context.var("i", n) for n in shape)
-    copy = write(s.dst, vars, cast(Load(source, (linear_index(vars, shape),)), s.dst.dtype), s.span)
+    copy = write(context, s.dst, vars, cast(Load(source, (linear_index(vars, shape),)), s.dst.dtype), s.span)
     return (*out, *body, *lower_loop(context, Loop(f"{name}.store", vars, shape, copy, s.span)))
 
 
 def lower_quantify(context: Context, name: str, s: Quantify) -> tuple[Stmt, ...]:
-    """Any or all: the elements meet in shared memory, every thread folds them for itself."""
-    shape = _numbers(s.src)
-    out, source = _into_scratch(context, name, s.src, shape)
-    acc = context.private(name, 1, INT32)
-    k = context.var("k", prod(shape))
-    test = binary("!=", Load(source, (k,)), const(0, source.dtype))
-    old = binary("!=", Load(acc, (const(0),)), 0)
-    value = select(combined(s.kind, old, test), const(1), const(0), lazy=False)
-    start = Store(acc, (const(0),), const(int(s.kind == "all")))
-    loop = For(k, const(0), prod(shape), (Store(acc, (const(0),), value, span=s.span),), span=s.span)
-    return (*out, start, loop, Bind(s.result, binary("!=", Load(acc, (const(0),)), 0), span=s.span))
+    """Any or all: every thread of the block has the answer."""
+    before, source = _held(context, name, s.src)
+    layout = context.layout(source)
+
+    def value(index: tuple[Expr, ...]) -> Expr:
+        return cast(binary("!=", placed(context, Load(source, index), {}), const(0, source.dtype)), INT32)
+
+    def join(a: Expr, b: Expr) -> Expr:
+        return binary("|" if s.kind == "any" else "&", a, b)
+
+    fold = Fold(value, join, const(int(s.kind == "all")), everyone=True)
+    parts = context.private(name, 1, INT32)
+    steps = folded(context, layout, range(len(layout.shape)), parts, fold, s.span)
+    return (*before, *steps, Bind(s.result, binary("!=", Load(parts, (const(0),)), 0), span=s.span))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import prod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd, prod
 
-from ...dtypes import INT32, DType
-from ...expr import Buffer, Expr, Space, Var, binary, const, variables
+from ...dtypes import INT32, INT64, DType
+from ...expr import Binary, Buffer, Cast, Const, Expr, Space, Var, binary, const, variables
+from ...expr.affine import NOTHING, Linear
 from ...expr.intervals import Interval
-from ...expr.simplify import simplify
+from ...expr.simplify import formed, quotient, remainder, simplify, summed
 from ...inference.plan import TilePlan
-from ...layout.layout import Axis, Layout
+from ...layout.layout import Axis, Layout, grouped
 from ...program import Alloc, Launch, Stmt
+from ...verification.comparisons import Known
 from .instructions import Instructions
+
+# bytes: the widest access of a thread, a row of all banks, the longest period of a swizzle that matrix units know
+VECTOR, BANKS, SWIZZLE = 16, 128, 1024
+ZERO, WIDE = const(0), const(0, INT64)
 
 
 @dataclass
@@ -31,8 +37,11 @@ class Context:
     made: list[Buffer] = field(default_factory=list[Buffer])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     registers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     depths: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+    digits: dict[tuple[int, int, int], Expr] = field(default_factory=dict[tuple[int, int, int], Expr])
+    known: Known = field(default_factory=Known)
     viewed: frozenset[Buffer] = frozenset()
     slots: dict[Buffer, Expr] = field(
         default_factory=dict[Buffer, Expr]
@@ -40,6 +49,10 @@ class Context:
     aliases: dict[int, tuple[Stmt, str]] = field(default_factory=dict[int, "tuple[Stmt, str]"])
     # by identity (the expression is kept alive): hashing a tree costs as much as simplifying it
     simplified: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
+    forms: dict[int, tuple[Expr, Linear]] = field(default_factory=dict[int, "tuple[Expr, Linear]"])
+
+    def __post_init__(self) -> None:
+        self.layouts.update(self.plan.layouts)
 
     @property
     def threads(self) -> int:
@@ -63,8 +76,31 @@ class Context:
         """``x`` simplified by the ranges of all variables that count something."""
         found = self.simplified.get(id(x))
         if found is None:
-            found = self.simplified[id(x)] = (x, simplify(x, self.range_of))
+            simpler = simplify(x, self.range_of)
+            found = self.simplified[id(x)] = (x, simpler)
+            self.simplified[id(simpler)] = (simpler, simpler)
         return found[1]
+
+    def form(self, x: Expr) -> Linear:
+        """An index as a sum, by the same ranges."""
+        found = self.forms.get(id(x))
+        if found is None:
+            found = self.forms[id(x)] = (x, formed(x, self.range_of))
+        return found[1]
+
+    def sum(self, form: Linear) -> Expr:
+        """A sum as an index."""
+        wide = any(t.dtype.bits > ZERO.dtype.bits for t in form.terms)
+        out = summed(form, WIDE if wide else ZERO)
+        self.simplified[id(out)] = (out, out)
+        self.forms[id(out)] = (out, form)
+        return out
+
+    def divisor(self, form: Linear | int) -> int:
+        """The largest number known to divide a sum; 0 for zero."""
+        if isinstance(form, int):
+            return abs(form)
+        return gcd(form.constant, *(n * divisor_of(t, self.known.divisors) for t, n in form.terms.items()))
 
     def scratch(self, name: str, count: int, dtype: DType) -> Buffer:
         """A fresh flat tile in shared memory."""
@@ -83,7 +119,7 @@ class Context:
     ) -> Buffer:
         """A fresh fragment or shared tile that lies as ``layout`` says."""
         out = Buffer(name, shape, dtype, space, number=self.unique(name))
-        self.plan = replace(self.plan, layouts={**self.plan.layouts, out: layout})
+        self.layouts[out] = layout
         return out
 
     def register_file(self, fragment: Buffer) -> Buffer:
@@ -102,12 +138,29 @@ class Context:
             self.registers[fragment] = found
         return found
 
-    def layout(self, buffer: Buffer) -> Layout:
-        """The layout of a fragment or shared tile."""
-        return self.plan.layouts[buffer.storage]
+    def fragment(self, name: str, layout: Layout, dtype: DType) -> Buffer:
+        """A fresh fragment."""
+        out = Buffer(name, layout.shape, dtype, Space.FRAGMENT, number=self.unique(name))
+        self.layouts[out] = layout
+        return out
 
-    def allocations(self) -> tuple[Stmt, ...]:
-        return tuple(Alloc(b, span=b.span) for b in self.made)
+    def layout(self, buffer: Buffer) -> Layout:
+        """The layout of a fragment or shared tile. Raises ``KeyError`` if it has none."""
+        return self.layouts[buffer.storage]
+
+    def alignments(self) -> dict[Buffer, int]:
+        """Every tile in shared memory, with the bytes that its place must be a multiple of."""
+        out = dict.fromkeys((b for b in self.made if b.space is Space.SHARED), VECTOR)
+        for storage, flat in self.tiles.items():
+            layout = self.layouts.get(storage)
+            period = 1 if layout is None else layout.swizzle.window * storage.dtype.bytes
+            out[flat] = max(BANKS, min(period, SWIZZLE))
+        return out
+
+    def allocations(self, offsets: Mapping[Buffer, int]) -> tuple[Stmt, ...]:
+        """Everything that exists from the start of the block. ``offsets``: of tiles in shared memory."""
+        found = (*self.made, *self.tiles.values(), *self.registers.values())
+        return tuple(Alloc(b, offsets.get(b), span=b.span) for b in found)
 
 
 def linear_index(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
@@ -118,20 +171,56 @@ def linear_index(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
     return out
 
 
+def linear_form(context: Context, index: Sequence[Expr], shape: Sequence[int]) -> Linear:
+    """The same as a sum."""
+    out = NOTHING
+    for i, extent in zip(index, shape, strict=True):
+        out = out.times(extent).plus(context.form(i))
+    return out
+
+
 def coordinate(layout: Layout, index: Sequence[Expr], axis: Axis, context: Context) -> Expr:
     """Where an element lies on one axis of a layout, before any swizzle."""
-    place = prod(layout.box)
-    x = linear_index(index, layout.box)
-    out: Expr = const(layout.base(axis))
-    top = True  # an element exists in the box, so the most significant digit needs no remainder
-    for it in layout.iters:
-        place //= it.extent
-        if it.axis is axis and it.stride and it.extent > 1:
-            digit = binary("//", x, place)
-            digit = digit if top else binary("%", digit, it.extent)
-            out = binary("+", out, binary("*", digit, it.stride))
-        top = top and it.extent == 1
-    return context.simple(out)
+    return context.sum(coordinate_form(layout, index, axis, context))
+
+
+def coordinate_form(layout: Layout, index: Sequence[Expr], axis: Axis, context: Context) -> Linear:
+    """The same as a sum. An element exists, so the most significant digit of each dimension needs no remainder."""
+    out = Linear(layout.base(axis))
+    groups = grouped(layout)
+    parts = (
+        [(linear_form(context, index, layout.box), layout.iters)]
+        if groups is None
+        else [(context.form(i), group) for i, group in zip(index, groups, strict=True)]
+    )
+    for x, digits in parts:
+        place = prod(it.extent for it in digits)
+        top = True
+        for it in digits:
+            place //= it.extent
+            if it.axis is axis and it.stride and it.extent > 1:
+                digit = quotient(x, place, context.range_of, ZERO)
+                digit = digit if top else remainder(digit, it.extent, context.range_of, ZERO)
+                out = out.plus(digit, it.stride)
+            top = top and it.extent == 1
+    return out
+
+
+def divisor_of(x: Expr, facts: Mapping[Var, int]) -> int:
+    """A number that divides ``x``. ``facts``: of variables."""
+    match x:
+        case Const():
+            return abs(int(x.value))
+        case Var():
+            return facts.get(x, 1)
+        case Cast() if x.value.dtype.is_integer and x.dtype.holds(x.value.dtype):
+            return divisor_of(x.value, facts)
+        case Binary(op="*"):
+            return divisor_of(x.a, facts) * divisor_of(x.b, facts)
+        case Binary(op="+" | "-"):
+            return gcd(divisor_of(x.a, facts), divisor_of(x.b, facts))
+        case _:
+            return 1
 
 
 def depends_on(x: Expr, vars: frozenset[Var]) -> bool:

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, reads, select, substitute
-from ...expr.affine import linear
 from ...layout.layout import Layout
 from ...layout.partition import partitions
 from ...program import (
-    Alloc,
     Atomic,
     AtomicTile,
     Copy,
@@ -23,23 +21,14 @@ from ...program import (
     Store,
     Transpose,
 )
-from ...program.visit import expressions, mapped, statements
+from ...program.visit import expressions, statements
 from ...span import Span
+from ...verification.comparisons import never_above
 from .context import Context
+from .loops import Body, Loop, iterated
 from .nest import Iterations, conjunction, dealt, iterations
-from .places import in_registers, place, placed
+from .places import in_registers
 from .staging import load_back, store_out
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A nest over elements: variables, extents, and a body of element statements on tiles."""
-
-    name: str
-    vars: tuple[Var, ...]
-    extents: tuple[int | Expr, ...]
-    body: tuple[Stmt, ...]
-    span: Span | None = None
 
 
 def lower_loop(context: Context, loop: Loop) -> tuple[Stmt, ...]:
@@ -77,9 +66,9 @@ def _partition(context: Context, loop: Loop, extents: tuple[int, ...]) -> Partit
         if b.space is Space.FRAGMENT and index == loop.vars and b.shape == extents
     ]
     for b in walked:
-        if b.storage in context.plan.layouts and b.source is None:
+        if b.storage in context.layouts and b.source is None:
             own = context.layout(b)
-            alike = frozenset(w for w in walked if context.plan.layouts.get(w) == own)
+            alike = frozenset(w for w in walked if context.layouts.get(w) == own)
             return Partition(own, {}, alike)
     return Partition(partitions(extents or (1,), context.threads)[0], {}, frozenset())
 
@@ -90,6 +79,14 @@ def staged_loop(
     """``loop`` over the iterations ``mine``; fragments that are elsewhere stand in shared memory meanwhile."""
     values = dict(zip(loop.vars, mine.index, strict=False))
     read, written = _unreachable(context, loop, values, trusted)
+    if mine.first:
+        if any(f.storage not in written for f in _written_fragments(loop)):
+            if _in_place(
+                loop
+            ):  # copies of an iteration would read what the first of them has already changed
+                return staged_loop(context, loop, mine, frozenset())
+        else:
+            mine = replace(mine, guards=(*mine.guards, *mine.first), first=())
     staged: dict[Buffer, Buffer] = {}
     before: list[Stmt] = []
     after: list[Stmt] = []
@@ -100,14 +97,25 @@ def staged_loop(
             before += store_out(context, fragment, staged[fragment], loop.span)
         if fragment in written:
             after += load_back(context, fragment, staged[fragment], loop.span)
-    body = _Body(context, staged, mine.first, values).run(loop.body)
-    return (*before, *mine.around(body, loop.span), *after)
+    return (*before, *iterated(context, loop, mine, staged, values), *after)
+
+
+def _written_fragments(loop: Loop) -> Iterator[Buffer]:
+    return (b for b, _, write in accesses(loop.body) if write and b.space is Space.FRAGMENT)
+
+
+def _in_place(loop: Loop) -> bool:
+    """Whether a buffer that all threads see is read and written."""
+    seen = [
+        (b.storage, write) for b, _, write in accesses(loop.body) if b.space in (Space.SHARED, Space.GLOBAL)
+    ]
+    return bool({b for b, write in seen if write} & {b for b, write in seen if not write})
 
 
 def _dealt(context: Context, loop: Loop) -> tuple[Stmt, ...]:
     def body(index: tuple[Expr, ...]) -> Sequence[Stmt]:
         values = dict(zip(loop.vars, index, strict=True))
-        return _Body(context, {}, (), values).run(loop.body)
+        return Body(context, {}, (), values).run(loop.body)
 
     return dealt(context, loop.extents, body)
 
@@ -160,62 +168,23 @@ def _covers(loop: Loop, fragment: Buffer) -> bool:
     return False
 
 
-@dataclass
-class _Body:
-    """Rewrites element statements of one iteration."""
-
-    context: Context
-    staged: Mapping[Buffer, Buffer]
-    first: tuple[Expr, ...]
-    values: Mapping[Var, Expr]
-
-    def run(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        return tuple(t for s in body for t in self.statement(s))
-
-    def value(self, x: Expr) -> Expr:
-        return placed(self.context, substitute(x, dict(self.values)), self.staged)
-
-    def statement(self, s: Stmt) -> Iterator[Stmt]:
-        match s:
-            case Store():
-                where, at = self.place(s.buffer, s.indices)
-                yield self.once(where, replace(s, buffer=where, indices=at, value=self.value(s.value)))
-            case Atomic():
-                where, at = self.place(s.buffer, s.indices)
-                value = None if s.value is None else self.value(s.value)
-                yield self.once(where, replace(s, buffer=where, indices=at, value=value))
-            case Alloc():
-                yield s
-            case _:
-                yield mapped(s, self.value, self.run)
-
-    def place(self, buffer: Buffer, index: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
-        return place(self.context, buffer, [self.value(i) for i in index], self.staged)
-
-    def once(self, where: Buffer, s: Stmt) -> Stmt:
-        """Threads that hold copies of an iteration leave a write that all can see to the first of them."""
-        if where.space in (Space.LOCAL, Space.VAR) or not self.first:
-            return s
-        return If(conjunction(self.first), (s,), span=s.span)
-
-
 def as_loop(context: Context, name: str, s: Copy | Fill | Transpose | AtomicTile) -> Loop:
     """A tile op as a loop over its elements."""
     shape = s.src.shape if isinstance(s, Transpose) else s.dst.shape
     vars = tuple(context.var("i", e if isinstance(e, int) else 1 << 31) for e in shape)
     match s:
         case Copy():
-            value = cast(read(s.src, vars), s.dst.dtype)
-            body = write(s.dst, vars, value, s.span)
+            value = cast(read(context, s.src, vars), s.dst.dtype)
+            body = write(context, s.dst, vars, value, s.span)
         case Fill():
-            body = write(s.dst, vars, s.value, s.span)
+            body = write(context, s.dst, vars, s.value, s.span)
         case Transpose():
             swapped = (*vars[:-2], vars[-1], vars[-2])
-            body = write(s.dst, swapped, cast(read(s.src, vars), s.dst.dtype), s.span)
+            body = write(context, s.dst, swapped, cast(read(context, s.src, vars), s.dst.dtype), s.span)
         case AtomicTile():
-            value = cast(read(s.value, vars), s.dst.dtype)
+            value = cast(read(context, s.value, vars), s.dst.dtype)
             inner = Atomic(s.op, s.dst.buffer, element_index(s.dst, vars), value, s.order, span=s.span)
-            body = guarded(s.dst, vars, inner)
+            body = guarded(context, s.dst, vars, inner)
     return Loop(name, vars, shape, body, s.span)
 
 
@@ -225,36 +194,37 @@ def element_index(r: Region, vars: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(a if p else a + next(rest) for a, p in zip(r.start, r.point, strict=True))
 
 
-def inside(r: Region, vars: Sequence[Expr]) -> list[Expr]:
+def inside(context: Context, r: Region, vars: Sequence[Expr]) -> list[Expr]:
     """Conditions under which an element of a region is in its buffer; those that always hold are left out."""
+    known = context.known
     out: list[Expr] = []
     for at, start, extent, size in zip(
         element_index(r, vars), r.start, r.extent, r.buffer.shape, strict=True
     ):
-        form = linear(start)
-        whole = isinstance(extent, int) and isinstance(size, int) and not form.terms
-        if whole and form.constant >= 0 and form.constant + extent <= size:
-            continue
-        out.append(binary("<", at, size))
-        if not (not form.terms and form.constant >= 0):
+        last = binary("+", start, binary("-", extent, 1))
+        if not never_above(last, binary("-", size, 1), known):
+            out.append(binary("<", at, size))
+        if not never_above(const(0), start, known):
             out.append(binary(">=", at, 0))
     return out
 
 
-def read(r: Region, vars: Sequence[Expr]) -> Expr:
+def read(context: Context, r: Region, vars: Sequence[Expr]) -> Expr:
     """An element of a region; zero outside its buffer."""
     value: Expr = Load(r.buffer, element_index(r, vars), span=r.span)
-    conditions = inside(r, vars)
+    conditions = inside(context, r, vars)
     return select(conjunction(conditions), value, const(0, r.dtype)) if conditions else value
 
 
-def write(r: Region, vars: Sequence[Expr], value: Expr, span: Span | None) -> tuple[Stmt, ...]:
+def write(
+    context: Context, r: Region, vars: Sequence[Expr], value: Expr, span: Span | None
+) -> tuple[Stmt, ...]:
     """Set an element of a region; nothing outside its buffer."""
-    return guarded(r, vars, Store(r.buffer, element_index(r, vars), value, span=span))
+    return guarded(context, r, vars, Store(r.buffer, element_index(r, vars), value, span=span))
 
 
-def guarded(r: Region, vars: Sequence[Expr], s: Stmt) -> tuple[Stmt, ...]:
-    conditions = inside(r, vars)
+def guarded(context: Context, r: Region, vars: Sequence[Expr], s: Stmt) -> tuple[Stmt, ...]:
+    conditions = inside(context, r, vars)
     return (If(conjunction(conditions), (s,), span=s.span),) if conditions else (s,)
 
 

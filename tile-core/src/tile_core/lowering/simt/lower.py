@@ -46,7 +46,10 @@ from ...program import (
     While,
 )
 from ...program.visit import Change, buffers, mapped, statements
+from ...verification.bounds import assumed, ranges_of
+from ...verification.comparisons import Known
 from .across import lower_quantify, lower_reduce, lower_scan
+from .arena import placed_tiles
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
 from .boxes import BoxMap
 from .context import Context, coordinate
@@ -112,32 +115,31 @@ class _Launch:
         for v, extent in zip(launch.vars, launch.grid, strict=True):
             self.context.ranges[v] = Interval(0, extent - 1 if isinstance(extent, int) else None)
         self.pipelines: dict[int, Pipeline] = {}
+        known = Known(dict(ranges_of(launch)))
+        for s in plan.program.body:
+            known = assumed(known, s) if isinstance(s, Assume) else known
+        self.context.known = known
 
     def run(self) -> Launch:
         self.roles = Roles.of(self.context, self.launch, self.block)
         if self.roles is not None:
             new = self.roles.run()
-            return replace(new, body=(*self.allocations(), *new.body))
+            return replace(new, body=(*self.context.allocations(self.roles.places.offsets), *new.body))
         self.pipelines = pipelines(self.context, self.launch)
         for p in self.pipelines.values():
             self.context.depths.update(p.depths)
         head = self.own_numbers()
-        body = synchronised(self.block(self.launch.body), Pending())
+        body = self.block(self.launch.body)
+        places = placed_tiles(self.context, body)
+        body = synchronised(body, Pending(places.sharing))
         count = self.launch.thread_count
         return replace(
             self.launch,
             threads=(count,),
             thread_vars=(self.context.thread,),
-            body=(*head, *self.allocations(), *body),
+            body=(*head, *self.context.allocations(places.offsets), *body),
             layouts=(),
         )
-
-    def allocations(self) -> tuple[Stmt, ...]:
-        """Everything that exists from the start of the block."""
-        made = self.context.allocations()
-        tiles = tuple(Alloc(b, span=b.span) for b in self.context.tiles.values())
-        registers = tuple(Alloc(b, span=b.span) for b in self.context.registers.values())
-        return (*made, *tiles, *registers)
 
     def own_numbers(self) -> tuple[Stmt, ...]:
         """The user's thread numbers, from the linear one: the first dimension changes fastest."""
@@ -199,6 +201,12 @@ class _Launch:
                 yield s
 
     def control(self, s: For | While | If) -> Iterator[Stmt]:
+        outside = self.context.known
+        self.context.known = outside.having(dict(ranges_of(s)))
+        yield from self.entered(s)
+        self.context.known = outside
+
+    def entered(self, s: For | While | If) -> Iterator[Stmt]:
         before, change = self.reachable(s)
         yield from before
         if self.threaded and not _has_tile_op(s):
@@ -268,7 +276,10 @@ class _Launch:
                 yield self.by_first(
                     replace(s, values=tuple(change(v) for v in s.values if isinstance(v, Expr)))
                 )
-            case Store() | Bind() | Assert() | Assume():
+            case Assume():
+                self.context.known = assumed(self.context.known, s)
+                yield mapped(s, change)
+            case Store() | Bind() | Assert():
                 yield mapped(s, change)
             case _:
                 raise TypeError(type(s).__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...expr import Expr, binary, const
 from ...layout.layout import Axis, Iter, Layout, grouped, merged, positions, refined
 from .context import Context
-from .nest import thread_digit
+from .nest import low_digit
 
 ROW_BITS = 128  # a row of a matrix: 16 aligned bytes
 WORD_BITS = 32  # what one thread receives of a matrix
@@ -21,7 +21,8 @@ class Matrices:
     """A fragment that consists of matrices, one word of each in every thread. ``per``: elements of a word.
 
     ``row``: the dimension along which the rows of a matrix follow each other in memory. ``digits``: of each dimension, those
-    that tell one matrix from another. ``count``: matrices in all, numbered by the word that receives them.
+    that tell one matrix from another. ``layout``: of the fragment. ``count``: matrices in all, numbered by the word that
+    receives them.
     """
 
     row: int
@@ -29,6 +30,7 @@ class Matrices:
     digits: tuple[Digits, Digits]
     per: int
     count: int
+    layout: Layout
 
 
 def as_matrices(fragment: Layout, along: int, bits: int, subgroup: int) -> Matrices | None:
@@ -49,7 +51,7 @@ def as_matrices(fragment: Layout, along: int, bits: int, subgroup: int) -> Matri
         digits = (rows[0], quad[0]) if words else (quad[0], rows[0])
         if all(_outside(it, per, subgroup) for group in digits for it, _ in group):
             count = fragment.cosize(Axis.REGISTER) // per
-            return Matrices(1 - along, transposed, digits, per, count)
+            return Matrices(1 - along, transposed, digits, per, count, fragment)
     return None
 
 
@@ -77,18 +79,18 @@ def row_of(context: Context, matrices: Matrices, first: Expr, count: int) -> tup
     lane = binary("%", context.thread, SIDE)
     mine = binary("%", binary("//", context.thread, SIDE), count)
     register = binary("*", binary("+", first, mine), matrices.per)
-    at = [_coordinate(context, digits, register) for digits in matrices.digits]
+    at = [_coordinate(context, matrices.layout, digits, register) for digits in matrices.digits]
     at[matrices.row] = binary("+", at[matrices.row], lane)
     return context.simple(at[0]), context.simple(at[1])
 
 
-def _coordinate(context: Context, digits: Digits, register: Expr) -> Expr:
+def _coordinate(context: Context, layout: Layout, digits: Digits, register: Expr) -> Expr:
     out: Expr = const(0)
     for it, place in digits:
         if it.extent == 1 or not it.stride:
             continue
         if it.axis is Axis.THREAD:
-            value = thread_digit(context, it)
+            value = low_digit(context, layout, it)
         else:
             value = binary("%", binary("//", register, it.stride), it.extent)
         out = binary("+", out, binary("*", context.simple(value), place))

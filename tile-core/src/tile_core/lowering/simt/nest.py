@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...expr import Expr, Var, binary, const
+from ...expr.affine import NOTHING, Linear
 from ...expr.intervals import Interval
 from ...layout.layout import Axis, Iter, Layout, grouped
 from ...layout.partition import partitions
@@ -47,10 +48,49 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
     return out
 
 
-def thread_digit(context: Context, it: Iter) -> Expr:
-    """The value of a thread digit: ``thread // stride % extent``."""
-    context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
-    return context.simple(binary("%", binary("//", context.thread, it.stride), it.extent))
+def thread_digit(context: Context, layout: Layout, it: Iter) -> Expr:
+    """The value of a digit of the thread number. Threads between the digits of a layout get one above the digit's extent."""
+    return _digit_value(context, layout.base(Axis.THREAD), it.stride, _room(layout, it))
+
+
+def low_digit(context: Context, layout: Layout, it: Iter) -> Expr:
+    """The value of the less significant part ``it`` of a digit of the thread number."""
+    return _digit_value(context, layout.base(Axis.THREAD), it.stride, it.extent)
+
+
+def _digit_value(context: Context, base: int, stride: int, room: int) -> Expr:
+    found = context.digits.get((base, stride, room))
+    if found is None:
+        context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
+        value = binary("%", binary("//", binary("-", context.thread, base), stride), room)
+        found = context.digits[base, stride, room] = context.simple(value)
+    return found
+
+
+def _room(layout: Layout, it: Iter) -> int:
+    """How many values there are between a digit and the next larger one of the thread number."""
+    above = [i.stride for i in layout.on(Axis.THREAD) if i.stride >= it.stride * it.extent]
+    step = min(above, default=0)
+    return step // it.stride if step and step % it.stride == 0 else it.extent
+
+
+def members(context: Context, layout: Layout) -> list[Expr]:
+    """Conditions under which this thread is one of those that the layout names."""
+    out: list[Expr] = []
+    base, end = layout.base(Axis.THREAD), layout.cosize(Axis.THREAD)
+    if base:
+        out.append(binary("<=", base, context.thread))
+    if context.threads > end:
+        out.append(binary("<", context.thread, end))
+    position = 1
+    for it in sorted(layout.on(Axis.THREAD), key=lambda i: i.stride):
+        room, gap = _room(layout, it), it.stride // position
+        if gap > 1 and it.stride % position == 0:  # threads that differ by what no digit counts
+            out.append(binary("==", _digit_value(context, base, position, gap), 0))
+        if room > it.extent:
+            out.append(binary("<", thread_digit(context, layout, it), it.extent))
+        position = it.stride * room
+    return out
 
 
 def iterations(
@@ -67,47 +107,26 @@ def iterations(
     index: list[Expr] = []
     for group in groups:
         place = prod(i.extent for i in group)
-        at: Expr = const(0)
+        at = NOTHING
         for it in group:
             place //= it.extent
-            at = binary("+", at, binary("*", _digit(context, layout, it, loops), place))
-        index.append(context.simple(at))
-    guards = _guards(context, layout, index, window or {})
-    guards += _taking_part(context, layout)
-    first = [binary("==", thread_digit(context, _own(layout, r)), 0) for r in layout.replicas if r.extent > 1]
-    shifted = [i - (window or {})[n][0] if n in (window or {}) else i for n, i in enumerate(index)]
-    kept = tuple(g for g in (context.simple(g) for g in guards) if not _always(g))
-    return Iterations(tuple(context.simple(i) for i in shifted), tuple(loops), kept, tuple(first))
-
-
-def _own(layout: Layout, it: Iter) -> Iter:
-    """The digit of the thread's number that holds ``it``: where the next digit of the layout begins is no multiple, it is wider."""
-    above = [i.stride for i in layout.on(Axis.THREAD) if i.stride > it.stride]
-    room = min(above) // it.stride if above else it.extent
-    return it if room % it.extent == 0 else Iter(room, it.stride, it.axis)
-
-
-def _taking_part(context: Context, layout: Layout) -> list[Expr]:
-    """Conditions of the threads that a layout gives something: what it lacks of the thread's number is 0."""
-    out: list[Expr] = []
-    position = 1
-    for it in sorted(layout.on(Axis.THREAD), key=lambda i: i.stride):
-        gap, wide = it.stride // position, _own(layout, it)
-        if gap > 1 and it.stride % position == 0:
-            out.append(binary("==", thread_digit(context, Iter(gap, position, Axis.THREAD)), 0))
-        if wide != it:
-            out.append(binary("<", thread_digit(context, wide), it.extent))
-        position = it.stride * wide.extent
-    if context.threads > (used := layout.cosize(Axis.THREAD)):
-        out.append(binary("<", context.thread, used))
-    return out
+            at = at.plus(context.form(_digit(context, layout, it, loops)), place)
+        index.append(context.sum(at))
+    guards = [*_guards(context, layout, index, window or {}), *members(context, layout)]
+    first = [binary("==", thread_digit(context, layout, r), 0) for r in layout.replicas if r.extent > 1]
+    shifted = [
+        context.sum(context.form(i).plus(Linear(-(window or {}).get(n, (0, 0))[0])))
+        for n, i in enumerate(index)
+    ]
+    kept = tuple(g for g in (context.simple(g) for g in guards) if not always(g))
+    return Iterations(tuple(shifted), tuple(loops), kept, tuple(first))
 
 
 def _digit(context: Context, layout: Layout, it: Iter, loops: list[tuple[Var, int]]) -> Expr:
     if it.extent == 1:
         return const(0)
     if it.axis is Axis.THREAD and it.stride:
-        return thread_digit(context, _own(layout, it))
+        return thread_digit(context, layout, it)
     var = context.var("r", it.extent)
     loops.append((var, it.extent))
     return var
@@ -126,7 +145,8 @@ def _guards(
     return out
 
 
-def _always(x: Expr) -> bool:
+def always(x: Expr) -> bool:
+    """Whether a condition is the constant true."""
     return getattr(x, "value", None) is True
 
 

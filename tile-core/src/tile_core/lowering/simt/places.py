@@ -27,7 +27,7 @@ def place(
     match buffer.space:
         case Space.FRAGMENT:
             if buffer.storage in staged:
-                return _flat(context, staged[buffer.storage], buffer, index)
+                return flat_place(context, staged[buffer.storage], buffer, index)
             return context.register_file(buffer.storage), (_register(context, buffer, index),)
         case Space.SHARED if buffer not in context.made:
             return _shared(context, buffer, index)
@@ -43,7 +43,7 @@ def _register(context: Context, buffer: Buffer, index: Sequence[Expr]) -> Expr:
 
 def in_registers(context: Context, buffer: Buffer, index: Sequence[Expr]) -> bool:
     """Whether the register of an element follows from the loops alone."""
-    if buffer.storage not in context.plan.layouts or buffer.dtype != buffer.storage.dtype:
+    if buffer.storage not in context.layouts or buffer.dtype != buffer.storage.dtype:
         return False
     at = _register(context, buffer, tuple(context.simple(i) for i in index))
     return not depends_on(at, frozenset((context.thread,)))
@@ -63,9 +63,10 @@ def _static(buffer: Buffer) -> tuple[int, ...]:
     return tuple(d for d in buffer.shape if isinstance(d, int))
 
 
-def _flat(
+def flat_place(
     context: Context, flat: Buffer, buffer: Buffer, index: Sequence[Expr]
 ) -> tuple[Buffer, tuple[Expr, ...]]:
+    """The place in a flat tile of an element of a tile that lies there row by row, or of a view of it."""
     if buffer.dtype != flat.dtype:
         flat = replace(
             flat, name=buffer.name, shape=(prod(_static(buffer)),), dtype=buffer.dtype, source=flat
@@ -95,7 +96,7 @@ def slot_size(context: Context, storage: Buffer) -> int:
 
 def shared_layout(context: Context, storage: Buffer) -> Layout:
     """The layout of a shared tile: the plan's, or rows if views must see its bytes in order."""
-    layout = context.plan.layouts.get(storage)
+    layout = context.layouts.get(storage)
     shape = _static(storage)
     if layout is None or storage in context.viewed or layout.replicas:
         return row_major(shape) if shape else row_major((1,))
@@ -106,7 +107,7 @@ def _shared(context: Context, buffer: Buffer, index: Sequence[Expr]) -> tuple[Bu
     storage = buffer.storage
     flat = tile(context, storage)
     if buffer.source is not None:
-        return _flat(context, flat, buffer, index)
+        return flat_place(context, flat, buffer, index)
     layout = shared_layout(context, storage)
     at = coordinate(layout, index, Axis.MEMORY, context)
     at = swizzled(at, layout.swizzle)

@@ -16,13 +16,14 @@ from ...inference.bulk import BoxCopy
 from ...inference.schedule.program import Schedule, Token
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Stmt, Store, Sync
 from ...program.visit import expressions, read_buffers, statements, written_buffers
+from .arena import Arena, placed_tiles
 from .barriers import Pending, synchronised
 from .box_store import BoxStore
 from .boxes import BoxMap
 from .context import Context
 from .engine_gemm import zero
 from .persistent import Walk, walk
-from .places import tile
+from .places import slot_size, tile
 from .reuse import reuse
 from .role_loop import COPY, MAIN, RoleLoop, is_end
 from .signals import Signals
@@ -42,7 +43,7 @@ class Roles:
     """How one launch is split. ``loops``: the scheduled loops by name. ``lower``: the statements of the user's threads.
 
     After ``run``, ``maps`` are the parameters that describe tensors to the copy engine, and ``conditions`` what must hold at
-    a launch.
+    a launch, and ``places`` where the tiles are.
     """
 
     context: Context
@@ -79,6 +80,7 @@ class Roles:
         plan, engines, rules = self.context.plan, self.context.instructions.bulk, self.context.plan.info.bulk
         assert engines is not None and rules is not None
         self.engines, self.rules = engines, rules
+        self.places = Arena({}, {}, 0)
         self.sharing = self.walk.sharing
         self.groups = self.launch.thread_count // rules.group
         self.group = Var("group", INT32, self.context.unique("group"))
@@ -99,11 +101,10 @@ class Roles:
         }
         self.absorbed = {id(s): frozenset(_fresh(self.launch.body, s)) for s in self.loops.values()}
         self.sizes: dict[Buffer, int] = {}
-        for storage, depth in self.rings.items():
-            flat = tile(self.context, storage)
-            (size,) = (d for d in flat.shape if isinstance(d, int))
-            self.sizes[storage] = size
-            self.context.tiles[storage] = replace(flat, shape=(size * depth,))
+        self.context.depths.update(self.rings)
+        for storage in self.rings:
+            tile(self.context, storage)
+            self.sizes[storage] = slot_size(self.context, storage)
         self.stores = BoxStore(self.context, self.group, self.box, self.spare())
 
     def spare(self) -> int:
@@ -170,12 +171,15 @@ class Roles:
 
     def own_role(self) -> tuple[Stmt, ...]:
         body = self.lower(self.launch.body)
+        # one block has a core for itself; nothing in a tile outlives the work on one tile of the grid
+        self.places = placed_tiles(self.context, body, blocks=1)
         apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
-        body = synchronised(body, Pending(apart=frozenset(apart)), Sync(OWN_BARRIER, self.context.threads))
+        pending = Pending(self.places.sharing, frozenset(apart))
+        around = self.walk.around(body)
         return (
             *self.quota(more=True),
             *self.start_counters(MAIN),
-            *self.walk.around(body),
+            *synchronised(around, pending, Sync(OWN_BARRIER, self.context.threads)),
             *self.stores.finish(),
         )
 

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...expr import Buffer, Expr, Load
-from ...layout.layout import Axis
+from ...expr import Buffer, Load
 from ...program import Stmt, Store
 from ...span import Span
-from .context import Context, coordinate, linear_index
-from .nest import Iterations, iterations
-from .places import place
+from .context import Context, linear_index
+from .loops import Loop, iterated
+from .nest import iterations
 
 
 def store_out(context: Context, fragment: Buffer, into: Buffer, span: Span | None) -> tuple[Stmt, ...]:
     """All holders of a fragment write their elements, row-major, to a flat shared tile."""
-    mine, registers, at = _held(context, fragment)
-    return mine.around((Store(into, (at,), registers, span=span),), span)
+    return _moved(context, fragment, into, True, span)
 
 
 def load_back(context: Context, fragment: Buffer, source: Buffer, span: Span | None) -> tuple[Stmt, ...]:
     """All holders of a fragment read their elements from a flat shared tile."""
-    mine, registers, at = _held(context, fragment)
-    back = Store(registers.buffer, registers.indices, Load(source, (at,)), span=span)
-    return mine.around((back,), span)
+    return _moved(context, fragment, source, False, span)
 
 
-def _held(context: Context, fragment: Buffer) -> tuple[Iterations, Load, Expr]:
-    """This thread's elements of a fragment: the nest over them, the register of one, its row-major place in the tile."""
-    layout, shape = context.layout(fragment), _static(fragment)
+def _moved(
+    context: Context, fragment: Buffer, flat: Buffer, out: bool, span: Span | None
+) -> tuple[Stmt, ...]:
+    layout, shape = context.layout(fragment), tuple(d for d in fragment.shape if isinstance(d, int))
+    vars = tuple(context.var("i", n) for n in shape)
+    at = (linear_index(vars, shape),)
+    body = (
+        Store(flat, at, Load(fragment, vars), span=span)
+        if out
+        else Store(fragment, vars, Load(flat, at), span=span)
+    )
     mine = iterations(context, layout, shape)
-    register = coordinate(layout, mine.index, Axis.REGISTER, context)
-    at = context.simple(linear_index(mine.index, shape))
-    return mine, Load(context.register_file(fragment), (register,)), at
-
-
-def _static(buffer: Buffer) -> tuple[int, ...]:
-    return tuple(d for d in buffer.shape if isinstance(d, int))
-
-
-def element(context: Context, buffer: Buffer, index: Sequence[Expr]) -> Expr:
-    """An element that this thread can reach."""
-    where, at = place(context, buffer, index, {})
-    return Load(where, at)
+    values = dict(zip(vars, mine.index, strict=True))
+    return iterated(context, Loop(fragment.name, vars, shape, (body,), span), mine, {}, values)
