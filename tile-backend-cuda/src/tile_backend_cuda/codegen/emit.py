@@ -95,7 +95,7 @@ class _Text:
             (tuple(text(d) if isinstance(d, Expr) else d for d in b.shape), b.dtype.bytes)
             for b in workspaces(self.program)
         )
-        extra = {key: value for key, value in self.extra.items() if value}
+        extra: dict[str, Any] = {key: value for key, value in self.extra.items() if value}
         if self.maps:
             extra["tensor_maps"] = tuple(self.maps.values())
         spec = launch_spec(

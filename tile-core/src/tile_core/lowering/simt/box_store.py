@@ -52,9 +52,11 @@ class BoxStore:
         if fragment.space is not Space.FRAGMENT or not s.src.whole or s.dst.buffer.space is not Space.GLOBAL:
             return None
         layout = self.context.plan.layouts.get(fragment)
+        if layout is None or layout.padded:
+            return None
         for choice in self.context.plan.atoms.values():
             on_engine = choice.atom is not None and choice.atom.threads == self.rules.group
-            if on_engine and choice.c == layout and choice.warps == (self.groups, 1) and not layout.padded:
+            if on_engine and choice.c == layout and choice.warps == (self.groups, 1):
                 return choice
         return None
 

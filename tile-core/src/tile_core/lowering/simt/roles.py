@@ -89,7 +89,7 @@ class Roles:
         self.schedules: dict[str, Schedule] = {name: plan.schedules[name] for name in self.loops}
         self.hints = {
             name: Var("hint", UINT64, self.context.unique("hint"))
-            for name, again in reuse(self.launch, plan.bulk, plan.info).items()
+            for name in reuse(self.launch, plan.bulk, plan.info)
         }
         self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
         self.signals = Signals(self.context, engines, self.schedules, self.arrivals)
