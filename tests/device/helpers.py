@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-MODULES = ["scalar", "memory", "warp", "matrix", "tensor", "warpgroup", "gemm"]
+MODULES = ["scalar", "memory", "move", "warp", "matrix", "tensor", "warpgroup", "gemm"]
 SECONDS = 60  # of one case
 
 

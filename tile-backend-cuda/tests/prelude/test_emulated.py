@@ -7,6 +7,7 @@ from itertools import chain
 import gemm_cases
 import matrix_cases
 import memory_cases
+import move_cases
 import pytest
 import scalar_cases
 import tensor_cases
@@ -14,7 +15,16 @@ import warp_cases
 import warpgroup_cases
 from case import Case
 
-MODULES = (scalar_cases, memory_cases, warp_cases, matrix_cases, tensor_cases, warpgroup_cases, gemm_cases)
+MODULES = (
+    scalar_cases,
+    memory_cases,
+    move_cases,
+    warp_cases,
+    matrix_cases,
+    tensor_cases,
+    warpgroup_cases,
+    gemm_cases,
+)
 CASES = list(chain.from_iterable(m.cases() for m in MODULES))
 
 

@@ -64,8 +64,8 @@ def test_results_leave_by_boxes(p: Product):
 
 def test_pairs_share_copies(emulator: None):
     """Narrow tiles are bound by what they fetch: two neighbours fetch half of their common rows each."""
-    p = Product(512, 512, 192, (128, 64, 64), "bfloat16", out="bfloat16")
-    _, source = compiled(p, cores=4)
+    p = Product(512, 512, 192, (128, 64, 64), "bfloat16", out="bfloat16", cores=4)
+    _, source = compiled(p)
     assert "tma_load_2d_multicast" in source.text and source.launch.extra["cluster"]
     for mode in ("late", "early", "random"):
         assert faults(p, source, mode) == ""
@@ -103,15 +103,15 @@ def test_any_shape(emulator: None, data: st.DataObject):
     assert faults(p, source, "random", seed=data.draw(st.integers(0, 99))) == ""
 
 
-ALONE = Product(512, 256, 320, (128, 256, 64), stages=2)
-PAIRS = Product(256, 128, 320, (128, 64, 64), stages=2)
+ALONE = Product(512, 256, 320, (128, 256, 64), stages=2, cores=2)
+PAIRS = Product(256, 128, 320, (128, 64, 64), stages=2, cores=2)
 
 
 def broken() -> list:
     """Every wait, fence, barrier, arrival and commit of the generated kernel left out once, every group wait weakened."""
     out: list = []
-    for p, cores in ((ALONE, 2), (PAIRS, 2)):
-        _, source = compiled(p, cores=cores)
+    for p in (ALONE, PAIRS):
+        _, source = compiled(p)
         head, kernel = source.text.split('extern "C"', 1)
         for what, text in (*mutants(kernel), *weakened(kernel)):
             out.append(pytest.param(p, source, head + 'extern "C"' + text, id=f"{p.tile[1]}: {what}"))
@@ -130,8 +130,8 @@ def test_sass_of_the_gemm():
     from tile_backend_cuda.backend import CudaBackend
     from tile_backend_cuda.compiler import disassembler
 
-    p = Product(4096, 4096, 4096, (128, 256, 64), "bfloat16", out="bfloat16", stages=4)
-    plan, source = compiled(p, cores=132)
+    p = Product(4096, 4096, 4096, (128, 256, 64), "bfloat16", out="bfloat16", stages=4, cores=132)
+    plan, source = compiled(p)
     artifact = CudaBackend().compiler(plan.info).compile(source, {})
     assert artifact.findings == ()
     assert (

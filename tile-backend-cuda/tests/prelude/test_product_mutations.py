@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from generated import Product, findings
 from mutations import mutants, weakened
+from products import Product, compiled, faults
 
 from tile_backend_cuda.prelude.table import MARK
 from tile_core.backend import Source
@@ -15,7 +15,7 @@ from tile_core.backend import Source
 pytest.importorskip("tile_backend_cuda.codegen")
 
 PRODUCTS = {
-    stages: Product("half", "sm_80", (64, 32, 160), (32, 32, 16), threads=64, stages=stages)
+    stages: Product(64, 32, 160, (32, 32, 16), b_t=False, threads=64, stages=stages, arch="sm_80")
     for stages in (2, 3, 4)
 }
 
@@ -38,7 +38,7 @@ def waits_too_late(text: str) -> list[tuple[str, str]]:
 
 
 def broken(stages: int) -> list:
-    source = PRODUCTS[stages].source()
+    _, source = compiled(PRODUCTS[stages])
     prelude, _, kernel = source.text.partition(MARK)
     listed = [*mutants(kernel), *weakened(kernel), *barriers_left_out(kernel), *waits_too_late(kernel)]
     if stages == 2:  # it waits for all groups, so that it does not matter if two of them are one
@@ -51,11 +51,13 @@ def broken(stages: int) -> list:
 
 @pytest.mark.parametrize(("stages", "source"), [case for stages in PRODUCTS for case in broken(stages)])
 def test_caught(stages: int, source: Source, emulator: None) -> None:
-    assert any(findings(PRODUCTS[stages], mode, source) for mode in ("late", "early", "random"))
+    assert any(faults(PRODUCTS[stages], source, mode) for mode in ("late", "early", "random"))
 
 
 def test_the_loops_themselves(emulator: None) -> None:
-    assert not any(findings(p, mode) for p in PRODUCTS.values() for mode in ("late", "early", "random"))
+    for p in PRODUCTS.values():
+        _, source = compiled(p)
+        assert not any(faults(p, source, mode) for mode in ("late", "early", "random"))
 
 
 def test_there_are_enough() -> None:

@@ -1,26 +1,32 @@
-"""Matrix products as a user writes them, of any types, transposes and tiles; and what they give under the emulator."""
+"""Matrix products of any types, orientations and tiles; and what the emulator says of the code that is generated for them."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+from placed import placed
 
-import tile_core as tile
 import tile_core.language as T
 from tile_backend_cuda.backend import CudaBackend
 from tile_backend_cuda.prelude import emulate
 from tile_core.backend import Source
-from tile_core.hardware import Target, TargetInfo
+from tile_core.hardware import Target
 from tile_core.inference.plan import TilePlan
 from tile_core.runtime.pipeline import make_plan
+from tile_core.testing.kernels import gemm
 
 
 @dataclass(frozen=True)
 class Product:
-    """``C = A B`` of m x n x k with blocks of ``tile``. ``a_t``: A is stored (k, m); ``b_t``: B is stored (n, k)."""
+    """``C = A B`` of m x n x k with blocks of ``tile``. ``a_t``: A is stored (k, m); ``b_t``: B is stored (n, k).
+
+    ``cores``: few of them, so that small problems already give a block several tiles. ``places``: where A, B and the sums
+    are if they are not looped over; then the product is added twice, or once if the sums are to ``clear``.
+    """
 
     m: int
     n: int
@@ -34,58 +40,41 @@ class Product:
     stages: int = 3
     threads: int = 256
     symbolic: bool = False
+    arch: str = "sm_90a"
+    cores: int = 3
+    places: tuple[str, str, str] | None = None
+    clear: bool = False
 
     def __str__(self) -> str:
         stored = "nt"[self.a_t] + "nt"[self.b_t]
         sizes = f"{self.m}x{self.n}x{self.k}"
         blocks = "x".join(map(str, self.tile))
-        return (
-            f"{self.dtype}-{self.out}-{stored}-{sizes}-by-{blocks}-{self.threads}"
-            + "-symbolic" * self.symbolic
-        )
+        more = "-symbolic" * self.symbolic
+        return f"{self.dtype}-{self.out}-{stored}-{sizes}-by-{blocks}-{self.threads}{more}"
+
+    @property
+    def types(self) -> tuple[str, str, str]:
+        return self.dtype, self.accumulator, self.out
+
+    def kernel(self) -> Any:
+        turned = {"transpose_a": self.a_t, "transpose_b": self.b_t}
+        if self.places is not None:
+            extents = self.m, self.n, self.k
+            return placed(extents, self.types, self.places, self.threads, clear=self.clear, **turned)
+        extents = T.dynamic("M, N, K") if self.symbolic else (self.m, self.n, self.k)
+        return gemm(*extents, self.tile, self.types, threads=self.threads, stages=self.stages, **turned)
 
 
 def numpy_type(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-@tile.jit
-def product(p: Product):
-    M, N, K = (T.dynamic("M"), T.dynamic("N"), T.dynamic("K")) if p.symbolic else (p.m, p.n, p.k)
-    bm, bn, bk = p.tile
-    a_shape, b_shape = (K, M) if p.a_t else (M, K), (N, K) if p.b_t else (K, N)
-
-    @T.prim_func
-    def kernel(A: T.Tensor(a_shape, p.dtype), B: T.Tensor(b_shape, p.dtype), C: T.Tensor((M, N), p.out)):
-        with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=p.threads) as (bx, by):
-            a = T.alloc_shared((bk, bm) if p.a_t else (bm, bk), p.dtype)
-            b = T.alloc_shared((bn, bk) if p.b_t else (bk, bn), p.dtype)
-            c = T.alloc_fragment((bm, bn), p.accumulator)
-            T.clear(c)
-            for ko in T.Pipelined(T.ceildiv(K, bk), num_stages=p.stages):
-                if p.a_t:
-                    T.copy(A[ko * bk, by * bm], a)
-                else:
-                    T.copy(A[by * bm, ko * bk], a)
-                if p.b_t:
-                    T.copy(B[bx * bn, ko * bk], b)
-                else:
-                    T.copy(B[ko * bk, bx * bn], b)
-                T.gemm(a, b, c, transpose_A=p.a_t, transpose_B=p.b_t)
-            T.copy(c, C[by * bm, bx * bn])
-
-    return kernel
-
-
-def info(arch: str, cores: int = 3) -> TargetInfo:
-    """The architecture with few cores, so that small problems already give a block several tiles."""
-    return dataclasses.replace(CudaBackend().info(Target("cuda", arch)), cores=cores)
-
-
-def compiled(p: Product, arch: str = "sm_90a", cores: int = 3) -> tuple[TilePlan, Source]:
-    where = info(arch, cores)
-    plan = make_plan(product(p).program, where)
-    return plan, CudaBackend().codegen(where).emit(plan)
+def compiled(p: Product) -> tuple[TilePlan, Source]:
+    """Raises ``Unsupported`` if the architecture has too little shared memory."""
+    backend = CudaBackend()
+    info = dataclasses.replace(backend.info(Target("cuda", p.arch)), cores=p.cores)
+    plan = make_plan(p.kernel().program, info)
+    return plan, backend.codegen(info).emit(plan)
 
 
 def inputs(p: Product) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,14 +82,14 @@ def inputs(p: Product) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(p.m * 7 + p.n * 3 + p.k)
     a = rng.integers(-4, 5, (p.k, p.m) if p.a_t else (p.m, p.k)).astype(numpy_type(p.dtype))
     b = rng.integers(-4, 5, (p.n, p.k) if p.b_t else (p.k, p.n)).astype(numpy_type(p.dtype))
-    out = numpy_type(p.out)
-    return a, b, np.full((p.m, p.n), 77, out)
+    return a, b, np.full((p.m, p.n), 77, numpy_type(p.out))
 
 
 def wanted(p: Product, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     x, y = a.astype(np.float64), b.astype(np.float64)
     exact = (x.T if p.a_t else x) @ (y.T if p.b_t else y)
-    return exact.astype(np.float32).astype(numpy_type(p.out)).astype(np.float64)
+    twice = 2 if p.places is not None and not p.clear else 1
+    return (twice * exact).astype(numpy_type(p.out)).astype(np.float64)
 
 
 def faults(p: Product, source: Source, mode: str, seed: int = 0) -> str:

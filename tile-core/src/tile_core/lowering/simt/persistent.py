@@ -45,7 +45,7 @@ class Walk:
         return (UniformFor(turn, const(0), turns, inner, span=self.launch.span),)
 
     def numbers(self, at: Expr) -> tuple[Stmt, ...]:
-        """The user's block numbers of tile number ``at``. Panels of ``panel`` rows are walked column by column, to and fro."""
+        """The user's block numbers of tile number ``at``. Panels of ``panel`` rows are walked column by column, there and back."""
         vars, grid = list(self.launch.vars), list(self.launch.grid)
         after: tuple[Stmt, ...] = ()
         if self.sharing is not None:
