@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from oracle import passes
 
 import tile_core.language as T
 from tile_backend_cuda.backend import CudaBackend
-from tile_backend_cuda.prelude import emulate
-from tile_core import interpreter
 from tile_core.hardware import Target
-from tile_core.testing import arguments, stages
+from tile_core.testing import stages
 from tile_core.testing.kernels import Case
 
 pytest.importorskip("tile_backend_cuda.codegen")
@@ -115,11 +114,4 @@ def test_copies(make: Callable[[str], Any], dims: Mapping[str, int], dtype: str,
     assert "cp_async_16" in source.text
     (aligned,) = {p.alignment for p in source.launch.params if p.name == "A"}
     assert aligned == 16
-    made = arguments.made(case)
-    wanted = arguments.copies(made)
-    interpreter.run(case.program, wanted)
-    for mode in ("late", "early", "random"):
-        got = arguments.copies(made)
-        for report in emulate.run_all(source, got, dims, mode=mode):
-            assert report.clean, str(report)
-        arguments.compare(case, got, wanted)
+    passes(case, source)

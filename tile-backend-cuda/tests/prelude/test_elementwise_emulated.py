@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from typing import Any
 
 import elementwise_cases as kernels
+import oracle
 import pytest
 
 from tile_backend_cuda.backend import CudaBackend
-from tile_backend_cuda.prelude import emulate
-from tile_core import interpreter
 from tile_core.hardware import Target
-from tile_core.testing import arguments, stages
+from tile_core.testing import stages
 from tile_core.testing.kernels import Case
 
 LOOSE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4}
 BACKEND = CudaBackend()
+MODES = ("late", "random")
 
 
 def case(name: str, make: Any, *dtypes: str) -> Case:
@@ -29,23 +30,8 @@ def source_of(case: Case, arch: str = "sm_80") -> Any:
     return stages.emit(case, BACKEND, BACKEND.info(Target("cuda", arch)))
 
 
-def check(case: Case, source: Any = None) -> list[Any]:
-    """Runs a case; gives the reports. Raises ``AssertionError`` for a wrong result."""
-    source = source or source_of(case)
-    made = arguments.made(case)
-    wanted = arguments.copies(made)
-    interpreter.run(case.program, wanted)
-    reports: list[Any] = []
-    for mode in ("late", "random"):
-        got = arguments.copies(made)
-        reports += emulate.run_all(source, got, case.dims, mode=mode)
-        arguments.compare(case, got, wanted)
-    return reports
-
-
 def passes(case: Case) -> None:
-    for report in check(case):
-        assert report.clean, str(report)
+    oracle.passes(case, source_of(case), MODES)
 
 
 COPIES = [
@@ -114,14 +100,12 @@ MUTANTS = [
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_every_barrier_is_needed(mutant: Case, emulator: None):
-    from dataclasses import replace
-
     source = source_of(mutant)
     count = source.text.count("__syncthreads();")
     assert count >= 2
     for n in range(count):
         try:
-            reports = check(mutant, replace(source, text=without(source.text, n)))
+            reports = list(oracle.reports(mutant, replace(source, text=without(source.text, n)), MODES))
         except AssertionError:
             continue
         assert not all(r.clean for r in reports), f"barrier {n} of {count} is not missed"
