@@ -299,6 +299,7 @@ LOOSE = {
     "tfloat32": (2e-3, 2e-3),
     "float16": (2e-2, 1e-2),
     "bfloat16": (5e-2, 3e-2),
+    "float8_e4m3fn": (2e-2, 2e-2),
     "int8": (0, 0),
     "int32": (0, 0),
 }
@@ -367,6 +368,25 @@ def _gemms() -> list[Case]:
     return out
 
 
+def _large_tiles() -> list[Case]:
+    """Tiles of 64 and 128 rows, which is what some matrix units need: all rows there, and ends that no tile meets."""
+    ragged, wide = (130, 72, 136, (64, 64, 64)), (192, 128, 128, (128, 128, 64))
+    return [
+        _gemm("gemm-float16-nn-64-rows", (64, 64, 128, (64, 64, 64)), "float16", "float32"),
+        _gemm("gemm-float16-nt-64-rows-ragged", ragged, "float16", "float16", transpose_b=True),
+        _gemm("gemm-bfloat16-nt-128-rows", wide, "bfloat16", "bfloat16", transpose_b=True, threads=256),
+        _gemm("gemm-bfloat16-nn-128-rows", wide, "bfloat16", "float32", threads=256, stages=3),
+        _gemm("gemm-fp8-nt-128-rows", wide, "float8_e4m3fn", "float32", transpose_b=True, threads=256),
+        _case(
+            "attention-float16-64-rows",
+            attention,
+            *(100, 64, 64, "float16"),
+            types=("float16", "float32"),
+            sums=100,
+        ),
+    ]
+
+
 def _gemm(name: str, extents: tuple[Any, ...], operand: str, result: str, **keywords: Any) -> Case:
     types = (operand, "float32", result)
     return _case(name, gemm, *extents, types, types=(operand, "float32"), sums=extents[2], keywords=keywords)
@@ -409,7 +429,7 @@ def _others() -> list[Case]:
     return out
 
 
-CASES = (*_copies(), *_elementwise(), *_gemms(), *_rows(), *_others())
+CASES = (*_copies(), *_elementwise(), *_gemms(), *_large_tiles(), *_rows(), *_others())
 BY_NAME = {case.name: case for case in CASES}
 # what is emitted and compiled for every architecture: one of each kind
 SMALL = tuple(
