@@ -12,12 +12,13 @@ import argparse
 import ctypes
 import glob
 import json
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from isolated import add_range, perform, summary, supervise
 
 ROOT = Path(__file__).parents[2]
 MODULES = ["scalar", "memory", "move", "warp", "matrix", "tensor", "warpgroup", "gemm"]
@@ -265,69 +266,11 @@ def difference(got: np.ndarray, wanted: np.ndarray, dtype: str, relative: float,
     return f"{len(bad)} of {len(show[0])} differ, the first at {i}: {show[0][i]} instead of {show[1][i]}"
 
 
-def child(file: Path, first: int) -> None:
+def child(file: Path, numbers: range) -> int:
     stored = np.load(file)
     rows = json.loads(stored["cases"].tobytes())
     device = Device()
-    for i in range(first, len(rows)):
-        print(json.dumps({"begins": i}), flush=True)
-        try:
-            problem = run_case(device, rows[i], stored)
-        except Failure as failure:
-            print(json.dumps({"case": rows[i]["name"], "number": i, "problem": str(failure)}), flush=True)
-            raise SystemExit(1) from None
-        print(json.dumps({"case": rows[i]["name"], "number": i, "problem": problem}), flush=True)
-
-
-def supervise(file: Path) -> int:
-    """All cases, in as many processes as breaks need."""
-    count = len(json.loads(np.load(file)["cases"].tobytes()))
-    results: list[dict[str, Any]] = []
-    at = 0
-    while at < count:
-        command = [sys.executable, __file__, str(file), "--from", str(at)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        before = at
-        at = _watch(process, results, at)
-        if at == before:
-            print(json.dumps({"problem": "no case could begin"}))
-            return 1
-    failed = [r for r in results if r["problem"] and not r["problem"].startswith("skipped")]
-    skipped = sum(r["problem"].startswith("skipped") for r in results)
-    print(json.dumps({"cases": count, "failed": [r["case"] for r in failed], "skipped": skipped}))
-    return int(bool(failed))
-
-
-def _watch(process: subprocess.Popen, results: list[dict[str, Any]], at: int) -> int:
-    """Reads a child's lines until it ends or hangs; the number of the next case."""
-    import threading
-
-    timer: threading.Timer | None = None
-    begun = at - 1
-    assert process.stdout is not None
-    for line in process.stdout:
-        row = json.loads(line)
-        if timer:
-            timer.cancel()
-        if "begins" in row:
-            begun = row["begins"]
-            timer = threading.Timer(SECONDS, process.kill)
-            timer.start()
-            continue
-        print(json.dumps(row), flush=True)
-        results.append(row)
-    process.wait()
-    if timer:
-        timer.cancel()
-    if begun >= 0 and (not results or results[-1]["number"] < begun):
-        row = {
-            "case": f"number {begun}",
-            "number": begun,
-            "problem": f"hangs or crashes (code {process.returncode})",
-        }
-        print(json.dumps(row), flush=True)
-        results.append(row)
-    return max(at, begun + 1)
+    return perform([(r["name"], partial(run_case, device, r, stored)) for r in rows], numbers)
 
 
 def main() -> int:
@@ -339,15 +282,15 @@ def main() -> int:
     parser.add_argument(
         "--emulate", action="store_true", help="with --prepare: run each case under the emulator first"
     )
-    parser.add_argument("--from", dest="first", type=int, help=argparse.SUPPRESS)
+    add_range(parser)
     given = parser.parse_args()
     if given.prepare:
         prepare(given.file, given.emulate)
         return 0
-    if given.first is not None:
-        child(given.file, given.first)
-        return 0
-    return supervise(given.file)
+    if given.range is not None:
+        return child(given.file, given.range)
+    count = len(json.loads(np.load(given.file)["cases"].tobytes()))
+    return summary(supervise([__file__, str(given.file)], range(count), SECONDS))
 
 
 if __name__ == "__main__":

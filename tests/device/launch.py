@@ -15,13 +15,13 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from packed import unpacked
 
 CHECKS: dict[str, Callable[[Any], Any]] = {}
 
@@ -478,15 +478,6 @@ def warm_launch(s: Setting) -> Any:
     return measure(s)
 
 
-def install(folder: Path) -> None:
-    """Unpack the wheels to a folder and put it first on the path."""
-    site = Path(tempfile.mkdtemp(prefix="tile-site-"))
-    for wheel in sorted((folder / "wheels").glob("*.whl")):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(site)
-    sys.path.insert(0, str(site))
-
-
 def facts() -> dict[str, Any]:
     import torch
 
@@ -515,9 +506,8 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=list(CHECKS), choices=list(CHECKS), metavar="CHECK")
     parser.add_argument("--installed", action="store_true", help="use the installed packages, not the wheels")
     options = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).parent))
     if not options.installed:
-        install(options.folder)
+        sys.path.insert(0, str(unpacked(options.folder)))
     setting = Setting(options.folder.resolve())
     results: dict[str, Any] = {}
     for name in options.only:

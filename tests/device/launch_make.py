@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from packed import wheels
 
 from tile_core.backend import LaunchParam, LaunchSpec, Source
 from tile_core.cli import main as tile
@@ -25,7 +26,6 @@ from tile_core.runtime.cache import Entry
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ("gemm_relu", "softmax")  # examples, with their own sizes
-WHEELS = ("./tile-core", "./tile-backend-cuda", "pluggy")
 
 ADD = """extern "C" __global__ void __launch_bounds__(256) add(const float* A, const float* B, float* C, int N) {
   int i = blockIdx.x * 256 + threadIdx.x;
@@ -238,18 +238,7 @@ def main() -> None:
     ]
     subprocess.run(bare, check=True)
     if not options.no_wheels:
-        wheel = [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "-w",
-            str(folder / "wheels"),
-            *WHEELS,
-        ]
-        subprocess.run(wheel, cwd=ROOT, check=True)
+        wheels(folder)
     print(*(str(f.relative_to(folder)) for f in sorted(folder.rglob("*")) if f.is_file()), sep="\n")
 
 
