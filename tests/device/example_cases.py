@@ -25,8 +25,9 @@ Inputs = Callable[[np.random.Generator], list[Array]]
 class Example:
     """``kernel``: module and function; ``arguments`` make a kernel of it, None if it takes the tensors itself.
 
-    ``out``: shape, type and filling of the result's tensor, None if the kernel makes it. ``reference``: the result by numpy.
-    ``tolerance``: allowed error, relative to the largest value. ``large``: too large for the interpreter.
+    ``out``: shape, type and filling of the result's tensor, the third parameter; None if the kernel makes it.
+    ``reference``: the result by numpy. ``tolerance``: allowed error, relative to the largest value. ``large``: too large for
+    the interpreter.
     """
 
     kernel: str
@@ -51,13 +52,16 @@ class Example:
         """The tensor that the result goes into, where the kernel takes one."""
         return None if self.out is None else np.full(self.out[0], self.out[2], typed(self.out[1]))
 
-    def run(self, tensors: list[Any]) -> Any:
-        """Call the kernel on tensors of any kind; what it gives."""
+    def run(self, tensors: list[Any], out: Any) -> Any:
+        """Call the kernel on tensors of any kind; gives the result, which is ``out`` unless the kernel makes it."""
         module, _, function = self.kernel.rpartition(":")
         made = getattr(importlib.import_module(module), function)
         if self.arguments is not None:
             made = made(*self.arguments, **self.keywords)
-        return made(*tensors)
+        if out is None:
+            return made(*tensors)
+        made(*tensors[:2], out, *tensors[2:])
+        return out
 
     def problem(self, got: Array, wanted: Array) -> str:
         """What is wrong with a result; "" if nothing is."""
