@@ -61,7 +61,7 @@ TMA_TOKENS = (MBARRIER, GROUP, *OLD_TOKENS)
 TMA_SPANS = (128, 64, 32)  # PTX ISA, tensor map swizzle modes and matrix descriptors
 # CUDA driver API, cuTensorMapEncodeTiled; a warpgroup is 128 threads. Clusters of two: of four, only 30 fit the 132 SMs of an
 # H200 (cuOccupancyMaxActiveClusters).
-TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128, sharing=2)
+TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128, place=128, sharing=2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,8 @@ def _all_of(r: Region) -> bool:
 def boxes(region: Region, layout: Layout, rules: BulkRules) -> BoxCopy | None:
     """The boxes between ``region`` of a tensor and a shared tile of that layout; None if the engine cannot do it.
 
-    Rules (CUDA driver API, cuTensorMapEncodeTiled; measured: a box begins at a multiple of the alignment in its row).
+    Rules (CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, cp.async.bulk.tensor: where a box lies in shared memory;
+    measured: a box begins at a multiple of the alignment in its row).
     """
     tensor, bits = region.buffer, region.dtype.bits
     dims = [n for n, e in enumerate(region.extent) if not (isinstance(e, int) and e == 1)]
@@ -104,6 +105,8 @@ def boxes(region: Region, layout: Layout, rules: BulkRules) -> BoxCopy | None:
     if row_dim is not None:
         box[row_dim] = height
     pieces = tuple(_pieces(tensor.ndim, row_dim, rows, columns, height, width))
+    if any(p.at * bits % (8 * rules.place) for p in pieces):
+        return None
     return BoxCopy(tensor, region.start, tuple(box), span, pieces, conditions, row_dim)
 
 
