@@ -98,9 +98,17 @@ FAULTS = [
     ),
     (
         "exited-block",
-        "  if (rank == 0) { SHARED[t] = 1; CLUSTER(); return; }\n  CLUSTER();\n"
+        "  if (rank == 0) { SHARED[t] = 1; CLUSTER(); return; }\n  CLUSTER(); for (int i = 0; i < 9; ++i) SYNC();\n"
         "  y[t] = *(float*)machine::shared_pointer(1024 + 4 * t);",
         "after that block has ended",
+        (4,),
+        {"grid": 2, "cluster": 2},
+    ),
+    (
+        "exited-block",
+        "  if (rank == 0) { SHARED[t] = 1; CLUSTER(); for (int i = 0; i < 9; ++i) SYNC(); return; }\n  CLUSTER();\n"
+        "  y[t] = *(float*)machine::shared_pointer(1024 + 4 * t);",
+        "nothing orders that before the end",
         (4,),
         {"grid": 2, "cluster": 2},
     ),

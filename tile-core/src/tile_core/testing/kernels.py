@@ -370,17 +370,17 @@ def _gemms() -> list[Case]:
 
 def _large_tiles() -> list[Case]:
     """Tiles of 64 and 128 rows, which is what some matrix units need: all rows there, and ends that no tile meets."""
-    ragged, wide = (130, 72, 136, (64, 64, 64)), (192, 128, 128, (128, 128, 64))
+    ragged, wide = (72, 64, 72, (64, 64, 64)), (128, 64, 128, (128, 64, 64))
     return [
         _gemm("gemm-float16-nn-64-rows", (64, 64, 128, (64, 64, 64)), "float16", "float32"),
-        _gemm("gemm-float16-nt-64-rows-ragged", ragged, "float16", "float16", transpose_b=True),
+        _gemm("gemm-float16-nt-ragged-64-rows", ragged, "float16", "float16", transpose_b=True),
         _gemm("gemm-bfloat16-nt-128-rows", wide, "bfloat16", "bfloat16", transpose_b=True, threads=256),
-        _gemm("gemm-bfloat16-nn-128-rows", wide, "bfloat16", "float32", threads=256, stages=3),
+        _gemm("gemm-bfloat16-nn-128-rows", wide, "bfloat16", "float32", threads=256),
         _gemm("gemm-fp8-nt-128-rows", wide, "float8_e4m3fn", "float32", transpose_b=True, threads=256),
         _case(
             "attention-float16-64-rows",
             attention,
-            *(100, 64, 64, "float16"),
+            *(100, 32, 64, "float16"),
             types=("float16", "float32"),
             sums=100,
         ),

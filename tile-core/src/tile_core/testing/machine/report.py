@@ -23,7 +23,7 @@ CODES: dict[str, str] = {
     "uninitialised": "a read of shared memory that nothing wrote",
     "race": "two threads touch one byte, one of them writes, and no barrier orders them",
     "misaligned": "an address that is no multiple of what the access needs",
-    "exited-block": "memory of a block of the cluster that has already ended is touched",
+    "exited-block": "memory of a block of the cluster is touched after it ended, or nothing orders the touch before its end",
     "bad-operand": "an operand that the instruction does not allow",
     "unsupported": "an instruction that the emulator cannot execute",
     "crash": "a wild pointer or a stack that overflowed",
