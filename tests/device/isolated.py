@@ -48,7 +48,8 @@ def supervise(command: Sequence[str], numbers: range, seconds: float) -> list[di
         process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
         begun = _watch(process, results, seconds)
         if begun is None:
-            results.append({"case": "", "number": at, "problem": "no case could begin"})
+            results.append({"case": "the process", "number": at, "problem": "no case could begin"})
+            print(json.dumps(results[-1]), flush=True)
             break
         at = begun + 1
     return results

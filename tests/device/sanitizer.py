@@ -63,7 +63,8 @@ def planted() -> str:
     source = Source(PLANTED, "cuda", ".cu", LaunchSpec(params, (("planted", (1,), (32,)),)))
     artifact = backend.compiler(backend.info(device.target)).compile(source, {})
     launcher = backend.launcher(device)
-    launcher.load(artifact, source.launch).call((torch.zeros(8, device="cuda"),), None)
+    if not launcher.load(artifact, source.launch).call((torch.zeros(8, device="cuda"),), None):
+        raise RuntimeError("the planted kernel was not launched")
     launcher.synchronize()
     return ""
 
