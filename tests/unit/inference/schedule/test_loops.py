@@ -138,7 +138,7 @@ def test_attention_of_groups() -> None:
 
 
 def test_plain_reads_of_a_ring_release_it() -> None:
-    p = plan(dequant_gemm.dequant_gemm, "sm_90a", M=64, N=128, K=512)
+    p = plan(dequant_gemm.dequant_gemm, "sm_90a", M=64, N=128, K=512, group=8)
     s = only(p)
     unpack = next(n.name for n in p.graph.nodes if n.kind == "parallel" and n.loop == "for0")
     release = [t for t in s.tokens.values() if unpack in t.producers]
