@@ -37,7 +37,8 @@ class Operand:
 class MatrixTask:
     """``c += a b`` on the matrix engine by all groups of the block. ``group``: this thread's group.
 
-    ``accumulate``: whether what c holds takes part; only the first products along k ask.
+    ``accumulate``: whether what c holds takes part; only the first products along k ask. ``number`` tells the names of one
+    task from those of the others.
     """
 
     choice: GemmChoice
@@ -47,3 +48,4 @@ class MatrixTask:
     c: Operand
     group: Expr
     accumulate: Expr
+    number: int = 1

@@ -143,7 +143,7 @@ class RoleLoop:
         return (self.engines.commit("tensor"),) if self.roles.on_engine(op) else ()
 
     def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
-        fresh = s.c.buffer.storage in self.roles.absorbed.get(id(self.loop), ())
+        fresh = s.c.buffer in self.roles.fresh(self.loop)
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
         written_here = [
             x
