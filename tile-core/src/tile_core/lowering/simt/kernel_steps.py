@@ -23,7 +23,7 @@ class KernelSteps:
     the iteration in this run and in all, and how it tells that it is done. ``wait_group``: before the first op wait until
     of the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an
     iteration. ``settled``: what stands between the loop and the last, partial steps: after it no group of this stream is at
-    work.
+    work. ``settle``: the same among those steps, where the waits of the loop's own steps are missing.
     """
 
     context: Context
@@ -37,6 +37,7 @@ class KernelSteps:
     wait_group: Callable[[str, str, int], Iterable[Stmt]]
     left_out: Callable[[str], tuple[Stmt, ...]]
     settled: tuple[Stmt, ...] = ()
+    settle: tuple[Stmt, ...] = ()
 
     def statements(self) -> Iterator[Stmt]:
         extent = self.loop.extent
@@ -44,16 +45,23 @@ class KernelSteps:
         body = [s for step in self.steps for s in self.guarded(step, k)]
         yield UniformFor(k, const(0), extent, tuple(body), span=self.loop.span)
         yield from self.settled
-        late = [
-            (step, n)
-            for n in range(max((s.stage for s in self.steps), default=0))
-            for step in self.steps
-            if step.stage > n
-        ]
-        for step, n in late:
-            yield from self.drained(step, n)
-        if any(self.left_out(step.op) for step, _ in late):
-            yield from self.settled
+        yield from self.last()
+
+    def last(self) -> Iterator[Stmt]:
+        """The steps of iterations that began before the loop ended.
+
+        An op that tells others of a group's end may stand without a wait in the loop, where another step waits in between.
+        """
+        working = False
+        for n in range(max((s.stage for s in self.steps), default=0)):
+            for step in (s for s in self.steps if s.stage > n):
+                begins = bool(self.left_out(step.op))
+                if working and not begins:
+                    yield from self.settle
+                yield from self.drained(step, n)
+                working = begins
+        if working:
+            yield from self.settle
 
     def counter(self) -> Var:
         """Counts kernel steps: the user's own variable, if it counts iterations from 0."""

@@ -68,6 +68,7 @@ class RoleLoop:
             self.start_copy if self.stream == COPY else self.own_op,
             self.wait_group,
             self.left_out,
+            tuple(self.settled(not self.ends_settled())) if self.stream == MAIN else (),
             tuple(self.settled()) if self.stream == MAIN else (),
         ).statements()
         if self.counter is not None:
@@ -196,10 +197,10 @@ class RoleLoop:
             for w in s.waits
         )
 
-    def settled(self) -> Iterator[Stmt]:
-        """No product of this loop is at work any more, and the accumulators may be used."""
+    def settled(self, wait: bool = True) -> Iterator[Stmt]:
+        """No product of this loop is at work any more, and the accumulators may be used. ``wait``: some may be."""
         used = [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
-        if used and not self.ends_settled():
+        if used and wait:
             yield self.engines.settle("tensor", 0)
         for c in dict.fromkeys(s.c.buffer.storage for s in used):
             yield hold(self.context, self.engines, c)
