@@ -172,7 +172,8 @@ class BulkRules:
     """What a copy engine that moves boxes by itself asks for.
 
     ``alignment``: bytes that rows, strides and addresses are multiples of. ``spans``: rows in bytes of the swizzles that it
-    writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor.
+    writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor. ``place``: bytes that the address of a
+    box in shared memory is a multiple of.
     ``sharing``: blocks that can share copies.
     ``group``: threads that issue and wait for asynchronous matrix instructions together, and change their registers together.
     """
@@ -183,6 +184,7 @@ class BulkRules:
     rank: int
     group: int
     sharing: int = 1
+    place: int = 128
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ def boxes(region: Region, layout: Layout, rules: BulkRules) -> BoxCopy | None:
     if row_dim is not None:
         box[row_dim] = height
     pieces = tuple(_pieces(tensor.ndim, row_dim, rows, columns, height, width))
+    if any(p.at * bits % (8 * rules.place) for p in pieces):
+        return None
     return BoxCopy(tensor, region.start, tuple(box), span, pieces, conditions, row_dim)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...dtypes import INT32
-from ...expr import Buffer, Expr, Load, Space, Var, binary, const, substitute
+from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule
 from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
@@ -53,6 +53,12 @@ class RoleLoop:
 
     def statements(self) -> Iterator[Stmt]:
         base: Expr = const(0)
+        loop = self.loop
+        if isinstance(loop.extent, Expr) and next(loads(loop.extent), None) is not None:
+            # read once: what waits for tokens makes the compiler forget what it has read
+            count = Var("count", INT32, self.context.unique("count"))
+            yield Bind(count, loop.extent)
+            loop = replace(loop, extent=count)
         if self.counter is not None:
             base = Var("base", INT32, self.context.unique("base"))
             self.context.ranges[base] = Interval(0, None)
@@ -61,7 +67,7 @@ class RoleLoop:
             self.context,
             self.roles.signals,
             self.name,
-            self.loop,
+            loop,
             self.schedule,
             self.stream,
             base,
@@ -72,7 +78,7 @@ class RoleLoop:
             tuple(self.settled()) if self.stream == MAIN else (),
         ).statements()
         if self.counter is not None:
-            yield Store(self.counter, (), binary("+", base, self.loop.extent))
+            yield Store(self.counter, (), binary("+", base, loop.extent))
 
     def values(self, iteration: Expr) -> dict[Var, Expr]:
         """What the loop's variable and the scalars bound in its body are in the iteration of that number."""
