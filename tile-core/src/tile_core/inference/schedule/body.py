@@ -176,7 +176,9 @@ class Reader:
         filled = self.filled(b)
         least = self.pin if filled and self.pin else 1
         most = (self.pin or DEEPEST) if filled else 1
-        return Storage(name, str(b.space), self.facts.bytes(b), most, self.region.carries(b), "", least, filled, b)
+        return Storage(
+            name, str(b.space), self.facts.bytes(b), most, self.region.carries(b), "", least, filled, b
+        )
 
     def filled(self, b: Buffer) -> bool:
         """Whether copies of an engine alone write a tile, anew in each iteration, and nobody outside the loop sees it."""

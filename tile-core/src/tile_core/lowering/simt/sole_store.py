@@ -10,7 +10,9 @@ from ...expr.affine import linear
 from ...program import Copy, For, If, Launch, Stmt, While
 from ...program.visit import bodies, defined, read_buffers, statements, written_buffers
 
-Path = tuple[tuple[Stmt, int], ...]  # what is around a statement, outermost first, and in which body it stands
+Path = tuple[
+    tuple[Stmt, int], ...
+]  # what is around a statement, outermost first, and in which body it stands
 
 
 def sole_store(launch: Launch, tensor: Buffer) -> bool:
