@@ -99,6 +99,18 @@ class VectorMoves(Protocol):
         ...
 
 
+class Updates(Protocol):
+    """Atomic updates of neighbouring elements of a tensor that give nothing back; each element is updated by itself."""
+
+    def widths(self, op: str, dtype: DType) -> tuple[int, ...]:
+        """How many elements one update may have, most first; its place is a multiple of their bytes. () if there is none."""
+        ...
+
+    def update(self, op: str, to: Place, values: Place, count: int) -> Stmt:
+        """``to op= values`` for ``count`` elements; the values are in registers."""
+        ...
+
+
 class BulkEngines(Protocol):
     """Engines that copy boxes or multiply tiles by themselves, and the tokens that tell when they are done.
 
@@ -216,4 +228,5 @@ class Instructions:
     matrix: MatrixUnit | None = None
     copies: ThreadCopies | None = None
     vectors: VectorMoves | None = None
+    updates: Updates | None = None
     bulk: BulkEngines | None = None
