@@ -7,6 +7,7 @@ from tile_core.lowering.simt.instructions import Instructions
 
 from .async_copies import CpAsync
 from .bulk_engines import HopperEngines
+from .dot_products import ByteDots
 from .matrix_unit import LANES, WarpMatrixUnit
 from .updates import Reductions
 from .vector_moves import CudaVectors
@@ -17,6 +18,7 @@ def instructions(info: TargetInfo, boxes: bool = True) -> Instructions:
     return Instructions(
         matrix=WarpMatrixUnit() if any(atom.threads == LANES for atom in info.atoms) else None,
         vectors=CudaVectors(),
+        dots=ByteDots(),
         updates=Reductions(wide="red_vectors" in info.features),
         # where the copy engine is at work, what stands in for it must take tensors that begin anywhere
         copies=CpAsync() if "cp_async" in info.features and "wgmma" not in info.features else None,

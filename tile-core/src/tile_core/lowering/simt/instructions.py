@@ -99,6 +99,18 @@ class VectorMoves(Protocol):
         ...
 
 
+class Dots(Protocol):
+    """Instructions of a thread that add the products of a few small integers."""
+
+    def width(self, a: DType, b: DType, c: DType) -> int:
+        """How many products of ``a`` and ``b`` one instruction adds to a ``c``; 0 if there is none."""
+        ...
+
+    def dot(self, a: Place, b: Place, c: Expr, result: Var) -> Stmt:
+        """``result`` is ``c`` and the products of as many neighbours as go into one word of each operand."""
+        ...
+
+
 class Updates(Protocol):
     """Atomic updates of neighbouring elements of a tensor that give nothing back; each element is updated by itself."""
 
@@ -229,4 +241,5 @@ class Instructions:
     copies: ThreadCopies | None = None
     vectors: VectorMoves | None = None
     updates: Updates | None = None
+    dots: Dots | None = None
     bulk: BulkEngines | None = None
