@@ -99,6 +99,18 @@ class VectorMoves(Protocol):
         ...
 
 
+class Succession(Protocol):
+    """Launches of which the next begins while the one before still runs."""
+
+    def wait(self) -> Stmt:
+        """Until the launch before is over and all that it wrote can be read."""
+        ...
+
+    def release(self) -> Stmt:
+        """From here on the next launch may begin; it waits before it touches memory."""
+        ...
+
+
 class Dots(Protocol):
     """Instructions of a thread that add the products of a few small integers."""
 
@@ -242,4 +254,5 @@ class Instructions:
     vectors: VectorMoves | None = None
     updates: Updates | None = None
     dots: Dots | None = None
+    succession: Succession | None = None
     bulk: BulkEngines | None = None
