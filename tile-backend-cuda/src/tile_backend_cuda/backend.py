@@ -51,6 +51,11 @@ class CudaBackend(Backend):
 
         return devices()
 
+    def runs(self, target: Target, device: Device) -> bool:
+        from .probe import runs
+
+        return runs(target.arch, device.target.arch)
+
     def lowering(self, info: TargetInfo) -> Lowering:
         from .lowering import CudaLowering
 
