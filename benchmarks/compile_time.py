@@ -38,6 +38,22 @@ gemm_relu.gemm_relu(256, 256, 256)(a, a)
 print(time.perf_counter() - begin)
 """
 
+# Cold: nothing is cached and no kernel was compiled before, but modules are imported. {stage}: 0 up to the source, 1 to the cubin.
+HOPPER = """
+import sys; sys.path.insert(0, {benchmarks!r})
+from kernels.gemm import gemm
+import tile_backend_cuda.codegen.emit, tile_backend_cuda.compiler, tile_core.inference.complete
+from tile_backend_cuda.backend import CudaBackend
+from tile_core.hardware import Target
+from tile_core.runtime.pipeline import make_plan
+import time; begin = time.perf_counter()
+backend = CudaBackend()
+info = backend.info(Target("cuda", "sm_90a"))
+source = backend.codegen(info).emit(make_plan(gemm(4096, 4096, 4096).program, info))
+if {stage}: backend.compiler(info).compile(source, {{}})
+print(time.perf_counter() - begin)
+"""
+
 
 def median_ms(run: Callable[[], object], rounds: int) -> float:
     times = []
@@ -98,6 +114,11 @@ def main() -> None:
                 lambda: compile_program(gemm(), backend, host), given.rounds
             ),
         }
+        for stage, what in enumerate(("source", "cubin")):
+            code = HOPPER.format(benchmarks=str(ROOT / "benchmarks"), stage=stage)
+            rows[f"Hopper GEMM: cold, front end to {what}"] = statistics.median(
+                process(code, folder) for _ in range(5)
+            )
         kernel = gemm_relu.gemm_relu(64, 64, 64)
         a = np.ones((64, 64), np.float16)
         with tile.target("cpu"):

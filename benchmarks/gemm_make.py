@@ -15,10 +15,17 @@ from pathlib import Path
 from gemm_rows import rows
 from kernels.gemm import gemm
 from kernels.gemm_forms import batched, grouped, stored
-from kernels.small_m import small_m
+from kernels.small_m import small_m, spread_gemm
 
 ROOT = Path(__file__).parents[1]
-KERNELS = {"gemm": gemm, "stored": stored, "batched": batched, "grouped": grouped, "small_m": small_m}
+KERNELS = {
+    "gemm": gemm,
+    "stored": stored,
+    "batched": batched,
+    "grouped": grouped,
+    "small_m": small_m,
+    "spread_gemm": spread_gemm,
+}
 WHEELS = ("./tile-core", "./tile-backend-cuda", "pluggy")
 
 

@@ -8,7 +8,17 @@ import tile_core.language as T
 
 @tile.jit
 def small_m(
-    M, N, K, block_M=16, block_N=64, block_K=128, num_stages=10, threads=128, spread=0, dtype="bfloat16"
+    M,
+    N,
+    K,
+    block_M=16,
+    block_N=64,
+    block_K=128,
+    num_stages=10,
+    threads=128,
+    spread=0,
+    b_first=True,
+    dtype="bfloat16",
 ):
     """Rows of B are the rows of the matrix instruction, so that few rows of A waste nothing of it.
 
@@ -25,8 +35,11 @@ def small_m(
             T.clear(C_local)
             for ko in T.Pipelined(steps, num_stages=num_stages):
                 k = (ko + bx * spread) % steps * block_K
+                if b_first:
+                    T.copy(B[bx * block_N, k], B_shared)
                 T.copy(A[by * block_M, k], A_shared)
-                T.copy(B[bx * block_N, k], B_shared)
+                if not b_first:
+                    T.copy(B[bx * block_N, k], B_shared)
                 T.gemm(B_shared, A_shared, C_local, transpose_B=True)
             for i, j in T.Parallel(block_N, block_M):
                 if by * block_M + j < M and bx * block_N + i < N:

@@ -76,7 +76,9 @@ def test_every_role_waits_and_the_next_launch_begins_after_the_loop():
     kernel = source.text.split('extern "C"')[1]
     assert kernel.count("griddep_wait();") == 2 and kernel.count("griddep_launch();") == 1
     before, between, after = kernel.split("griddep_wait();")
-    assert "tma_" not in before and "tma_load_2d" in between  # the role that copies waits before its first copy
+    assert (
+        "tma_" not in before and "tma_load_2d" in between
+    )  # the role that copies waits before its first copy
     assert "tma_store_2d" not in between and "tma_store_2d" in after  # the others before they write
     assert kernel.index("griddep_launch();") > kernel.rindex("wgmma_m64")
 

@@ -145,7 +145,7 @@ class _Product:
         row = binary("*", binary("%", self.task.group, wm), 64 * self.rows)
         column = binary("*", binary("%", binary("//", self.task.group, wm), wn), self.choice.n * self.columns)
         a, b = self.task.a, self.task.b
-        first = Var("a_at", UINT64, 1), Var("b_at", UINT64, 1)
+        first = Var("a_at", UINT64, self.task.number), Var("b_at", UINT64, self.task.number)
         if not a.held:
             # stored (m, k), or (k, m): rows of the product are then the second index
             yield self.descriptor(

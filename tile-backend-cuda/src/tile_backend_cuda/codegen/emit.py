@@ -46,7 +46,7 @@ class CudaCodegen:
         for n, launch in enumerate(fast.program.launches):
             conditions = fast.conditions[n]
             name = f"{plan.program.name}_{n}"
-            text.add(fast.program, launch, name, fast.boxes[n], conditions)
+            text.add(fast.program, launch, name, fast.boxes[n], conditions, resident=fast.resident[n])
             if fast.sharing[n] > 1:
                 text.extra["cluster"][name] = (fast.sharing[n], 1, 1)
             if conditions:
@@ -55,7 +55,15 @@ class CudaCodegen:
                     overlapped(plan, boxes=False), instructions(self.info, boxes=False)
                 )
                 other = general.program.launches[n]
-                text.add(general.program, other, f"{name}_general", {}, conditions, otherwise=True)
+                text.add(
+                    general.program,
+                    other,
+                    f"{name}_general",
+                    {},
+                    conditions,
+                    otherwise=True,
+                    resident=general.resident[n],
+                )
         return text.source()
 
 
@@ -84,10 +92,14 @@ class _Text:
         boxes: Mapping[BoxMap, Var],
         conditions: Sequence[Expr],
         otherwise: bool = False,
+        resident: int = 0,
     ) -> None:
-        """One entry point. ``conditions``: it is launched only where all hold, or with ``otherwise`` where one does not."""
+        """One entry point. ``conditions``: it is launched only where all hold, or with ``otherwise`` where one does not.
+
+        ``resident``: how many of its blocks a core should hold, 0 if nobody minds.
+        """
         rows = tensor_maps(boxes, f"{name}_")
-        entry = _Entry(self.info, program, launch, name, boxes)
+        entry = _Entry(self.info, program, launch, name, boxes, resident)
         self.parts.append("\n".join(entry.lines()))
         self.launches[name] = launch
         self.maps |= {row["name"]: row for row in rows}
@@ -124,9 +136,10 @@ class _Entry:
         launch: Launch,
         name: str,
         boxes: Mapping[BoxMap, Var],
+        resident: int,
     ) -> None:
         self.info, self.program, self.launch, self.name = info, program, launch, name
-        self.boxes = boxes
+        self.boxes, self.resident = boxes, resident
         self.printer = Printer(CUDA)
         self.shared = 0
 
@@ -141,8 +154,8 @@ class _Entry:
         dims += "".join(
             f", {self.printer.type(b.dtype)}* {self.printer.name(b)}" for b in workspaces(self.program)
         )
-        bound = self.launch.thread_count
-        yield f'extern "C" __global__ void __launch_bounds__({bound}{", 1" * bool(self.boxes)}) {self.name}({arguments}{dims}) {{'
+        bounds = f"{self.launch.thread_count}{f', {self.resident}' if self.resident else ''}"
+        yield f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}({arguments}{dims}) {{'
         yield "  alignas(1024) extern __shared__ unsigned char arena[];"
         for v in self.boxes.values():
             yield f"  const TensorMap* const {self.printer.name(v)} = &{self.printer.name(v)}_map;"

@@ -47,8 +47,9 @@ class Tiles:
 def outer_index(loop: For, number: int) -> Index | None:
     """The values of a loop variable as an index, if they are known."""
     start = place(loop.start, {})
-    known = isinstance(loop.extent, int) and loop.extent > 0
-    if loop.step < 1 or not known or start.align or start.index.constant < 0:
+    if not isinstance(loop.extent, int) or loop.extent < 1:
+        return None
+    if loop.step < 1 or start.align or start.index.constant < 0:
         return None
     return Index((Digit(number, 1, loop.extent, loop.step),), start.index.constant)
 

@@ -8,12 +8,12 @@ from math import prod
 
 from ...dtypes import UINT32, DType
 from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const
-from ...expr.intervals import interval
 from ...inference.bulk import BoxCopy, boxes
 from ...inference.model import GemmChoice
 from ...layout.layout import Axis, Layout
 from ...layout.panels import span_tile
 from ...program import Copy, If, Place, Region, Stmt, Store, Sync
+from ...verification.comparisons import never_above
 from .context import Context, coordinate
 from .places import swizzled
 
@@ -27,7 +27,7 @@ class BoxStore:
     """Stores of one launch. ``spare``: bytes of shared memory that they may take; ``box``: the parameter of a tensor's boxes."""
 
     context: Context
-    group: Expr
+    group: Var
     box: Callable[[BoxCopy], Var]
     spare: int
     staged: list[Buffer] = field(default_factory=list[Buffer])
@@ -91,8 +91,9 @@ class BoxStore:
 
     def starts_inside(self, found: BoxCopy) -> bool:
         """A box that begins before the tensor cannot be stored."""
-        lows = [interval(x, self.context.range_of).low for x in found.start]
-        return all(low is not None and low >= 0 for low in lows)
+        groups = {self.group: (const(0), const(self.groups - 1))}
+        known = self.context.known.having(groups)
+        return all(never_above(const(0), x, known) for x in found.start)
 
     def tile(self, dtype: DType, elements: int) -> Buffer:
         """Staging tiles, shared by all stores of one type."""

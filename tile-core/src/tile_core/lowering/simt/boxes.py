@@ -37,7 +37,7 @@ class Operand:
 class MatrixTask:
     """``c += a b`` on the matrix engine by all groups of the block. ``group``: this thread's group.
 
-    ``accumulate``: whether what c holds takes part; only the first products along k ask.
+    ``accumulate``: whether what c holds takes part; only the first products along k ask. ``number`` is the task's own.
     """
 
     choice: GemmChoice
@@ -47,3 +47,4 @@ class MatrixTask:
     c: Operand
     group: Expr
     accumulate: Expr
+    number: int

@@ -58,6 +58,11 @@ class Context:
     def threads(self) -> int:
         return self.launch.thread_count
 
+    def name_of(self, s: Stmt) -> str:
+        """The name of a statement's node in the graph, "" if it has none."""
+        found = self.aliases.get(id(s))
+        return found[1] if found else self.plan.graph.names.get(id(s), "")
+
     def var(self, name: str, extent: int) -> Var:
         """A fresh variable that counts up to ``extent``."""
         out = Var(name, INT32, self.unique(name))

@@ -22,7 +22,7 @@ def product(context: Context, op: str, s: Gemm, group: Expr, accumulate: Expr) -
     a, b = _operand(context, s.a, s.transpose_a), _operand(context, s.b, s.transpose_b)
     if a.held and choice.a is not None:
         a = replace(a, layout=choice.a)
-    return MatrixTask(choice, (m, n, k), a, b, c, group, accumulate)
+    return MatrixTask(choice, (m, n, k), a, b, c, group, accumulate, context.unique("product"))
 
 
 def _operand(context: Context, r: Region, transposed: bool) -> Operand:

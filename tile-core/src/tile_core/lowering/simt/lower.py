@@ -70,13 +70,14 @@ GENERIC = Instructions()
 @dataclass(frozen=True)
 class Lowered:
     """A thread-level program. For each launch: the parameters that describe tensors to the copy engine, how many
-    neighbouring blocks share copies, and what must hold
+    neighbouring blocks share copies, how many blocks a core should hold (0: as many as fit), and what must hold
     when it is started (else the launch of a lowering without bulk engines must take its place).
     """
 
     program: TileProgram
     boxes: tuple[Mapping[BoxMap, Var], ...]
     sharing: tuple[int, ...]
+    resident: tuple[int, ...]
     conditions: tuple[tuple[Expr, ...], ...]
 
 
@@ -98,6 +99,7 @@ def lower_for(plan: TilePlan, instructions: Instructions) -> Lowered:
         replace(plan.program, body=body),
         tuple(r.maps if r else {} for r in roles),
         tuple(r.sharing.blocks if r and r.sharing else 1 for r in roles),
+        tuple(r.resident if r else 0 for r in roles),
         tuple(tuple(r.conditions) if r else () for r in roles),
     )
 
@@ -159,8 +161,7 @@ class _Launch:
         return tuple(t for s in body for t in self.statement(s))
 
     def name(self, s: Stmt) -> str:
-        found = self.context.aliases.get(id(s))
-        return found[1] if found else self.context.plan.graph.names.get(id(s), "")
+        return self.context.name_of(s)
 
     def statement(self, s: Stmt) -> Iterator[Stmt]:
         changed = self.roles.statement(s) if self.roles is not None else None

@@ -15,6 +15,7 @@ from .barriers import UniformFor
 from .context import Context
 
 Extent = int | Expr
+EVERY = 1 << 31  # blocks: more than a grid has
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,13 @@ def _fewer(n: Extent, parts: int) -> Extent:
     return n // parts if isinstance(n, int) else binary("//", n, parts)
 
 
-def walk(context: Context, launch: Launch, sharing: Sharing | None = None) -> Walk:
-    """The walk of a launch: blocks for the cores that the target has, or for the tiles if these are fewer."""
+def walk(context: Context, launch: Launch, sharing: Sharing | None = None, resident: int | None = 1) -> Walk:
+    """The walk of a launch: ``resident`` blocks for each core that the target has, or one for each tile if these are fewer.
+
+    Without ``resident`` there is a block for each tile.
+    """
     many = sharing.blocks if sharing else 1
-    cores = context.plan.info.cores // many
+    cores = EVERY if resident is None else context.plan.info.cores * resident // many
     grid = [
         _fewer(g, many) if sharing and v == sharing.var else g
         for v, g in zip(launch.vars, launch.grid, strict=True)

@@ -21,10 +21,11 @@ from .barriers import Pending, synchronised
 from .box_store import BoxStore
 from .boxes import BoxMap
 from .context import Context
-from .engine_gemm import zero
+from .engine_gemm import hold, product, zero
 from .following import leaving, waiting
 from .persistent import Walk, walk
 from .places import slot_size, tile
+from .residency import resident, tile_bytes
 from .reuse import reuse
 from .role_loop import COPY, MAIN, RoleLoop, is_end
 from .signals import Signals
@@ -35,6 +36,7 @@ REGISTER_FILE = 65536
 REGISTER_STEP = 8  # registers of a group change in steps of 8
 MOST_REGISTERS = 240
 RESERVED = 2048  # bytes of shared memory: tokens, and what alignment costs
+STAGING = 8192  # bytes that results should find on their way out
 
 Lower = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
 
@@ -42,6 +44,7 @@ Lower = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
 @dataclass
 class Roles:
     """How one launch is split. ``loops``: the scheduled loops by name. ``lower``: the statements of the user's threads.
+    ``resident``: blocks that should find room on a core.
 
     After ``run``, ``maps`` are the parameters that describe tensors to the copy engine, and ``conditions`` what must hold at
     a launch, and ``places`` where the tiles are.
@@ -52,6 +55,7 @@ class Roles:
     lower: Lower
     loops: dict[str, For]
     walk: Walk
+    resident: int
     maps: dict[BoxMap, Var] = field(default_factory=dict[BoxMap, Var])
     conditions: dict[Expr, None] = field(default_factory=dict[Expr, None])
     counters: dict[tuple[str, str], Buffer] = field(default_factory=dict[tuple[str, str], Buffer])
@@ -70,12 +74,25 @@ class Roles:
             for r in context.plan.graph.loops
             if isinstance(r.stmt, For) and id(r.stmt) in inside and r.name in context.plan.schedules
         }
-        if not loops or not all(_steps_only(context, s) for s in loops.values()):
+        products = any(
+            n.name in context.plan.engines and id(n.stmt) in inside and isinstance(n.stmt, Gemm)
+            for n in context.plan.graph.nodes
+        )
+        if not (loops or products) or not all(_steps_only(context, s) for s in loops.values()):
             return None
         if not _sliceable(launch, loops):
             return None
+        own = {name: context.plan.schedules[name] for name in loops}
+        ahead = any(COPY in s.streams for s in own.values())
+        threads = launch.thread_count + (info.bulk.group if ahead else 0)
+        used = tile_bytes(context.plan, launch, own) + RESERVED + STAGING
+        blocks = resident(context.plan, launch, threads, used)
         number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
-        return Roles(context, launch, lower, loops, walk(context, launch, context.plan.sharing.get(number)))
+        sharing = context.plan.sharing.get(number)
+        # a block whose copies run ahead goes on to its next tile without a pause; others are better replaced by the next one
+        return Roles(
+            context, launch, lower, loops, walk(context, launch, sharing, blocks if ahead else None), blocks
+        )
 
     def __post_init__(self) -> None:
         plan, engines, rules = self.context.plan, self.context.instructions.bulk, self.context.plan.info.bulk
@@ -115,7 +132,7 @@ class Roles:
         for b, layout in self.context.plan.layouts.items():
             if b.space is Space.SHARED and b not in self.rings:
                 used += layout.footprint() * b.dtype.bits // 8
-        return (space.capacity if space else 0) - used - RESERVED
+        return (space.capacity if space else 0) // self.resident - used - RESERVED
 
     # The launch.
 
@@ -161,7 +178,7 @@ class Roles:
 
     def quota(self, more: bool) -> tuple[Stmt, ...]:
         """Registers move from the threads that copy to those that compute, if these could use them."""
-        if not self.copies_ahead:
+        if not self.copies_ahead or self.resident > 1:
             return ()
         each = REGISTER_FILE // (self.context.threads + self.rules.group) // REGISTER_STEP * REGISTER_STEP
         if each >= MOST_REGISTERS or self.groups not in FEW_REGISTERS:
@@ -172,8 +189,8 @@ class Roles:
 
     def own_role(self) -> tuple[Stmt, ...]:
         body = self.lower(self.launch.body)
-        # one block has a core for itself; nothing in a tile outlives the work on one tile of the grid
-        self.places = placed_tiles(self.context, body, blocks=1)
+        # nothing in a tile outlives the work on one tile of the grid
+        self.places = placed_tiles(self.context, body, self.resident)
         apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
         pending = Pending(self.places.sharing, frozenset(apart))
         around = self.walk.around(body)
@@ -226,6 +243,8 @@ class Roles:
             case Fill() if _is_zero(s) and self.accumulates(s.dst.buffer):
                 absorbed = any(s.dst.buffer in found for found in self.absorbed.values())
                 return iter(() if absorbed else (zero(self.context, self.engines, s.dst.buffer),))
+            case Gemm() if self.on_engine(self.context.name_of(s)):
+                return self.product_at_once(s)
             case Copy():
                 stored = self.stores.store(s)
                 return None if stored is None else iter(stored)
@@ -241,6 +260,15 @@ class Roles:
     def on_engine(self, op: str) -> bool:
         """Whether a gemm is the matrix engine's."""
         return op in self.context.plan.engines and op not in self.context.plan.bulk
+
+    def product_at_once(self, s: Gemm) -> Iterator[Stmt]:
+        """A product outside the steps of a scheduled loop: the threads wait for it."""
+        op = self.context.name_of(s)
+        yield self.engines.visible()
+        yield Sync(OWN_BARRIER, self.context.threads)
+        yield from self.engines.multiply(product(self.context, op, s, self.group, const(0 if s.clear else 1)))
+        yield self.engines.settle("tensor", 0)
+        yield hold(self.context, self.engines, s.c.buffer.storage)
 
     # Loops.
 

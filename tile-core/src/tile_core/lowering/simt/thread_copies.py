@@ -121,7 +121,9 @@ def _source(context: Context, s: Copy, at: tuple[Expr, ...], elements: int) -> t
     """How many bytes of a piece exist (None: surely all), and where it begins; the start of the tensor if there are none."""
     index = element_index(s.src, at)
     conditions = [
-        c for c in (context.simple(c) for c in inside(context, s.src, at)) if getattr(c, "value", None) is not True
+        c
+        for c in (context.simple(c) for c in inside(context, s.src, at))
+        if getattr(c, "value", None) is not True
     ]
     place = Place(s.src.buffer, index, "r")
     if not conditions:
