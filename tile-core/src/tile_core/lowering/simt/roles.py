@@ -22,6 +22,7 @@ from .box_store import BoxStore
 from .boxes import BoxMap
 from .context import Context
 from .engine_gemm import hold, product, zero
+from .following import leaving, waiting
 from .persistent import Walk, walk
 from .places import slot_size, tile
 from .residency import resident, tile_bytes
@@ -193,10 +194,12 @@ class Roles:
         apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
         pending = Pending(self.places.sharing, frozenset(apart))
         around = self.walk.around(body)
+        body = synchronised(around, pending, Sync(OWN_BARRIER, self.context.threads))
+        after = self.context.instructions.succession
         return (
             *self.quota(more=True),
             *self.start_counters(MAIN),
-            *synchronised(around, pending, Sync(OWN_BARRIER, self.context.threads)),
+            *leaving(after, waiting(after, body)),
             *self.stores.finish(),
         )
 
@@ -205,7 +208,8 @@ class Roles:
         chosen = Var("chosen", BOOL, self.context.unique("chosen"))
         again = reuse(self.launch, self.context.plan.bulk, self.context.plan.info)
         hints = tuple(self.engines.keep(again[name], v) for name, v in self.hints.items())
-        work = If(chosen, (*hints, *self.start_counters(COPY), *self.walk.around(body)))
+        copies = waiting(self.context.instructions.succession, self.walk.around(body))
+        work = If(chosen, (*hints, *self.start_counters(COPY), *copies))
         first = self.context.threads + self.context.plan.info.subgroup
         return (
             *self.quota(more=False),
