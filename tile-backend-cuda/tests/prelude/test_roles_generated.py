@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from loops import BODIES, COUNTS, kernel
-from products import info
 
 from tile_backend_cuda.backend import CudaBackend
 from tile_backend_cuda.prelude import emulate
 from tile_core import interpreter
 from tile_core.backend import Source
+from tile_core.hardware import Target, TargetInfo
 from tile_core.runtime.pipeline import make_plan
 
+CORES = 3  # so that small grids already give a block several tiles
 WIDE = {"block": (128, 128), "threads": 256}
 CASES = [
     pytest.param(body, {}, arch, id=f"{body.__name__}-{arch}")
@@ -25,6 +27,10 @@ CASES = [
     for body in BODIES
     if body.__name__ in ("product_of_a_product", "counted_by_a_table")
 ]
+
+
+def info(arch: str) -> TargetInfo:
+    return replace(CudaBackend().info(Target("cuda", arch)), cores=CORES)
 
 
 def emitted(body: Any, arch: str, **how: Any) -> tuple[Any, Source]:
