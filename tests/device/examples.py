@@ -29,14 +29,23 @@ def uploaded(array: np.ndarray) -> Any:
     """A tensor of the same type on the GPU: bytes travel, since torch does not take ml_dtypes."""
     import torch
 
-    data = torch.from_numpy(np.frombuffer(array.tobytes(), np.uint8).copy()).cuda()
-    return data.view(getattr(torch, array.dtype.name)).reshape(array.shape)
+    dtype = getattr(torch, array.dtype.name)
+    if not array.size:  # no bytes can be seen as another type
+        return torch.empty(array.shape, dtype=dtype, device="cuda")
+    return (
+        torch.from_numpy(np.frombuffer(array.tobytes(), np.uint8).copy())
+        .cuda()
+        .view(dtype)
+        .reshape(array.shape)
+    )
 
 
 def downloaded(tensor: Any) -> np.ndarray:
     import torch
 
     dtype = typed(str(tensor.dtype).removeprefix("torch."))
+    if not tensor.numel():
+        return np.empty(tuple(tensor.shape), dtype)
     data = tensor.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
     return np.frombuffer(data.tobytes(), dtype).reshape(tuple(tensor.shape))
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "fake"))
 
-from fake_driver import COMPILER, HERE, Fake, compiled, extension
+from fake_driver import COMPILER, DEVICES, HERE, Fake, compiled, extension
+from written import Written
+
+from tile_backend_cuda.timer import CudaTimer
+from tile_core import settings
+from tile_core.registry import registry
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +38,22 @@ def fake(built) -> Iterator[Fake]:
 @pytest.fixture(params=["native", "portable"])
 def how(request: pytest.FixtureRequest) -> str:
     return request.param
+
+
+@pytest.fixture
+def backend(fake: Fake, how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """The cuda backend on the fake driver; tensors of the host are its."""
+    found = registry().get("cuda")
+    changes = {
+        "torch_devices": (("cpu", False),),
+        "dlpack_devices": (1,),
+        "devices": lambda: DEVICES,
+        "launcher": lambda device: fake.launcher(how, device.index),
+        "timer": lambda device: CudaTimer(fake.launcher(how, device.index)),
+        "lowering": lambda info: Written(),
+        "codegen": lambda info: Written(),
+    }
+    for name, value in changes.items():
+        monkeypatch.setattr(found, name, value, raising=False)
+    with settings.scope(cache_dir=str(tmp_path / "cache")):
+        yield found

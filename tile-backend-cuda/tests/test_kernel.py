@@ -3,75 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from fake_driver import CONTEXT, DEVICES, Fake
+from fake_driver import CONTEXT, Fake
+from written import TEXT, add, tensors
 
 import tile_core as tile
-import tile_core.language as T
-from tile_backend_cuda.timer import CudaTimer
 from tile_core import settings
-from tile_core.backend import Source
 from tile_core.errors import ArgumentError, BackendError, Unsupported
-from tile_core.registry import registry
 from tile_core.runtime import calling
-from tile_core.signature import launch_spec
-
-TEXT = """extern "C" __global__ void __launch_bounds__(128) add(const float* A, const float* B, float* C, int N) {
-  int i = blockIdx.x * 128 + threadIdx.x;
-  if (i < N) C[i] = A[i] + B[i];
-}
-"""
-
-N = T.dynamic("N")
-
-
-@T.prim_func
-def add(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
-    with T.Kernel(T.ceildiv(N, 128), threads=128) as bx:
-        for i in T.Parallel(128):
-            C[bx * 128 + i] = A[bx * 128 + i] + B[bx * 128 + i]
-
-
-class Written:
-    """Stands for lowering and code generation: the source is written by hand."""
-
-    def legalize(self, plan: Any) -> Any:
-        return plan
-
-    def passes(self) -> tuple[()]:
-        return ()
-
-    def emit(self, plan: Any) -> Source:
-        return Source(TEXT, "cuda", ".cu", launch_spec(plan.program, ["add"]))
-
-
-@pytest.fixture
-def backend(fake: Fake, how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    """The cuda backend on the fake driver; tensors of the host are its."""
-    found = registry().get("cuda")
-    changes = {
-        "torch_devices": (("cpu", False),),
-        "dlpack_devices": (1,),
-        "devices": lambda: DEVICES,
-        "launcher": lambda device: fake.launcher(how, device.index),
-        "timer": lambda device: CudaTimer(fake.launcher(how, device.index)),
-        "lowering": lambda info: Written(),
-        "codegen": lambda info: Written(),
-    }
-    for name, value in changes.items():
-        monkeypatch.setattr(found, name, value, raising=False)
-    with settings.scope(cache_dir=str(tmp_path / "cache")):
-        yield found
-
-
-def tensors(n: int = 256) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return torch.randn(n), torch.randn(n), torch.zeros(n)
 
 
 def test_cold_and_warm(backend: Any, fake: Fake, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +85,7 @@ def test_the_target_is_chosen_anew_by_each_call(backend: Any, fake: Fake) -> Non
         ("cpu", 1),
         ("cuda:sm_90a", 2),
         ("interpreter", 2),
-        ("cuda:sm_80", 3),
+        ("cuda:sm_90a,line_info=1", 3),
     ):
         with tile.target(target):
             kernel(a, b, c.zero_())

@@ -1,65 +1,33 @@
-"""Boxes of the copy engine: together they are the tile, and each begins where the engine can write."""
+"""Which copies are boxes: where each begins in shared memory."""
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any
-
 import pytest
 
-import tile_core.language as T
-from tile_core.hardware import Target
-from tile_core.inference.bulk import BoxCopy
-from tile_core.inference.plan import TilePlan
-from tile_core.registry import registry
-from tile_core.runtime.pipeline import make_plan
+from tile_core.dtypes import dtype
+from tile_core.expr import Buffer, Space, const
+from tile_core.hardware import BulkRules
+from tile_core.inference.bulk import boxes
+from tile_core.layout.panels import span_tile
+from tile_core.program import Region
 
-PLACE = 128  # bytes; PTX ISA, cp.async.bulk.tensor: alignment in shared memory
-
-
-def product(rows: int, columns: int, depth: int, dtype: str) -> Any:
-    @T.prim_func
-    def main(
-        A: T.Tensor((4 * rows, 256), dtype),
-        B: T.Tensor((256, 4 * columns), dtype),
-        C: T.Tensor((rows, columns)),
-    ):
-        with T.Kernel(1, threads=128):
-            a = T.alloc_shared((rows, depth), dtype)
-            b = T.alloc_shared((depth, columns), dtype)
-            c = T.alloc_fragment((rows, columns), "float32")
-            T.clear(c)
-            for k in T.Pipelined(4, num_stages=2):
-                T.copy(A[0, k * depth], a)
-                T.copy(B[k * depth, 0], b)
-                T.gemm(a, b, c)
-            T.copy(c, C)
-
-    return main
+RULES = BulkRules(alignment=16, spans=(128, 64, 32), largest=256, rank=5, group=128, place=128)
+HALF = dtype("float16")
 
 
-def plan(*how: Any) -> TilePlan:
-    target = Target.parse("cuda:sm_90a")
-    return make_plan(product(*how).program, registry().get(target.backend).info(target))
+def region(rows: int, columns: int) -> Region:
+    tensor = Buffer("A", (512, 512), HALF, Space.GLOBAL)
+    return Region(tensor, (const(0), const(0)), (rows, columns), (False, False))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("depth", [8, 11, 16, 24, 32, 40, 64])
-@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (16, 32), (64, 96), (16, 104), (128, 16)])
-def test_boxes(rows: int, columns: int, depth: int, dtype: str) -> None:
-    found = plan(rows, columns, depth, dtype)
-    sizes = {"copy0": rows * depth, "copy1": depth * columns}
-    for name, copy in found.bulk.items():
-        check(copy, sizes[name])
+@pytest.mark.parametrize(("rows", "span"), [(2, 32), (1, 64), (3, 32)])
+def test_panels_too_low_for_a_box_each(rows: int, span: int):
+    """The second panel would begin where the engine cannot write."""
+    assert boxes(region(rows, 64), span_tile((rows, 64), span, HALF.bits), RULES) is None
 
 
-def check(copy: BoxCopy, size: int) -> None:
-    bits, each = copy.tensor.dtype.bits, prod(copy.box)
-    begins = sorted(p.at for p in copy.pieces)
-    assert begins == list(range(0, size, each))
-    assert not [at for at in begins if at * bits % (8 * PLACE)]
-
-
-def test_a_tile_whose_second_box_would_begin_between_is_copied_by_threads() -> None:
-    assert "copy1" not in plan(16, 32, 11, "float16").bulk
-    assert "copy1" in plan(16, 32, 16, "float16").bulk
+@pytest.mark.parametrize(("rows", "span"), [(4, 32), (2, 64), (1, 128), (64, 128)])
+def test_every_panel_begins_at_a_place(rows: int, span: int):
+    found = boxes(region(rows, 64), span_tile((rows, 64), span, HALF.bits), RULES)
+    assert found is not None
+    assert all(p.at * HALF.bits % (8 * RULES.place) == 0 for p in found.pieces)

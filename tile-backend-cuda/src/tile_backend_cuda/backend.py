@@ -15,6 +15,7 @@ from tile_core.backend import (
     Lowering,
     Timer,
 )
+from tile_core.errors import Unsupported
 from tile_core.hardware import Device, Target, TargetInfo
 
 
@@ -37,13 +38,23 @@ class CudaBackend(Backend):
             return found
         from .compiler.options import Options
 
-        Options.of(dict(target.options))
+        if Options.of(dict(target.options)).pdl and "griddep" not in found.features:
+            able = ", ".join(t.target.arch for t in self.targets() if "griddep" in t.features)
+            raise Unsupported(
+                f"{target.arch} has no programmatic dependent launch (pdl=1)",
+                help=f"leave the option out, or compile for one of {able}",
+            )
         return replace(found, target=replace(found.target, options=target.options))
 
     def devices(self) -> Sequence[Device]:
         from .probe import devices
 
         return devices()
+
+    def runs(self, target: Target, device: Device) -> bool:
+        from .probe import runs
+
+        return runs(target.arch, device.target.arch)
 
     def lowering(self, info: TargetInfo) -> Lowering:
         from .lowering import CudaLowering

@@ -45,6 +45,17 @@ def arch_of(major: int, minor: int) -> str:
     return exact or max(older, default=(0, f"sm_{major}{minor}"))[1]
 
 
+def runs(arch: str, device: str) -> bool:
+    """Whether a binary for ``arch`` runs on a device of the architecture ``device``: of one major, and no newer minor.
+
+    CUDA C++ Programming Guide, "Binary Compatibility"; PTX ISA: those of ``a`` targets run on their own alone.
+    """
+    if arch == device:
+        return True
+    wanted, there = (int(a.removeprefix("sm_").rstrip("a")) for a in (arch, device))
+    return not arch.endswith("a") and wanted // 10 == there // 10 and wanted <= there
+
+
 def _device(driver: ctypes.CDLL, index: int) -> Device:
     handle, version, memory = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
     name, uuid = ctypes.create_string_buffer(96), ctypes.create_string_buffer(16)

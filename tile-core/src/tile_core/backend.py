@@ -236,6 +236,10 @@ class Backend(ABC):
         """What is here now. Never raises: () when there is no device or no driver."""
         return ()
 
+    def runs(self, target: Target, device: Device) -> bool:
+        """Whether the device can run what was compiled for ``target``. Default: it can if the architectures are equal."""
+        return not target.arch or not device.target.arch or target.arch == device.target.arch
+
     @abstractmethod
     def lowering(self, info: TargetInfo) -> Lowering: ...
 

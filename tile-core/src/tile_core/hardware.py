@@ -171,9 +171,9 @@ class Atom:
 class BulkRules:
     """What a copy engine that moves boxes by itself asks for.
 
-    ``alignment``: bytes that rows, strides and addresses of a tensor are multiples of; ``place``: the same of a box in shared
-    memory. ``spans: rows in bytes of the swizzles that it
-    writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor.
+    ``alignment``: bytes that rows, strides and addresses are multiples of. ``spans``: rows in bytes of the swizzles that it
+    writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor. ``place``: bytes that the address of a
+    box in shared memory is a multiple of.
     ``sharing``: blocks that can share copies.
     ``group``: threads that issue and wait for asynchronous matrix instructions together, and change their registers together.
     """

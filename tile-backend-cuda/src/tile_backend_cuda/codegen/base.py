@@ -122,11 +122,12 @@ TILE_DEVICE float tile_fast_rcp(float x) {
   return out;
 }
 
-// Atomics of every width by compare and swap of the 32- or 64-bit word around the value; add of 32 and 64 bits by the hardware.
-template <class T> struct tile_word { using type = unsigned int; };
-template <> struct tile_word<double> { using type = unsigned long long; };
-template <> struct tile_word<long long> { using type = unsigned long long; };
-template <> struct tile_word<unsigned long long> { using type = unsigned long long; };
+// Atomics of every width by compare and swap of a word of its size; what the hardware has, by it: without a use of the
+// result, the compiler makes a reduction of it (SASS: RED).
+template <int BYTES> struct tile_word;
+template <> struct tile_word<2> { using type = unsigned short; };
+template <> struct tile_word<4> { using type = unsigned int; };
+template <> struct tile_word<8> { using type = unsigned long long; };
 
 template <class T> TILE_DEVICE float tile_value(T x) { return (float)x; }
 TILE_DEVICE float tile_value(half_t x) { return float16_to_float(x); }
@@ -161,31 +162,38 @@ struct tile_op_xor { template <class T> TILE_DEVICE T apply(T a, T b) { return a
 struct tile_op_store { template <class T> TILE_DEVICE T apply(T, T b) { return b; } };
 
 template <class Op, class T> TILE_DEVICE T tile_swap(T* at, T value) {
-  using W = typename tile_word<T>::type;
-  unsigned long long place = (unsigned long long)at;
-  W* word = (W*)(place & ~(unsigned long long)(sizeof(W) - 1));
-  int shift = (int)(place & (sizeof(W) - 1)) * 8;
-  constexpr W mask = sizeof(T) == sizeof(W) ? ~(W)0 : (((W)1 << (8 * (sizeof(T) % sizeof(W)))) - 1);
-  W seen = *(volatile W*)word, expected;
-  union { T value; W word; } old, made;
+  using W = typename tile_word<sizeof(T)>::type;
+  W seen = *(volatile W*)at, expected;
   do {
     expected = seen;
-    old.word = (expected >> shift) & mask;
-    made.word = 0;
-    made.value = Op::apply(old.value, value);
-    seen = atomicCAS(word, expected, (expected & ~(mask << shift)) | (made.word & mask) << shift);
+    seen = atomicCAS((W*)at, expected, tile_bitcast<W>(Op::apply(tile_bitcast<T>(expected), value)));
   } while (seen != expected);
-  return old.value;
+  return tile_bitcast<T>(seen);
 }
 template <class T> TILE_DEVICE T tile_atomic_add(T* at, T value) { return tile_swap<tile_op_add>(at, value); }
 TILE_DEVICE float tile_atomic_add(float* at, float value) { return atomicAdd(at, value); }
 TILE_DEVICE int tile_atomic_add(int* at, int value) { return atomicAdd(at, value); }
 TILE_DEVICE unsigned int tile_atomic_add(unsigned int* at, unsigned int value) { return atomicAdd(at, value); }
+TILE_DEVICE double tile_atomic_add(double* at, double value) { return atomicAdd(at, value); }
+TILE_DEVICE unsigned long long tile_atomic_add(unsigned long long* at, unsigned long long value) { return atomicAdd(at, value); }
+TILE_DEVICE long long tile_atomic_add(long long* at, long long value) {
+  return (long long)atomicAdd((unsigned long long*)at, (unsigned long long)value);
+}
 template <class T> TILE_DEVICE T tile_atomic_max(T* at, T value) { return tile_swap<tile_op_max>(at, value); }
+TILE_DEVICE int tile_atomic_max(int* at, int value) { return atomicMax(at, value); }
+TILE_DEVICE unsigned int tile_atomic_max(unsigned int* at, unsigned int value) { return atomicMax(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_min(T* at, T value) { return tile_swap<tile_op_min>(at, value); }
+TILE_DEVICE int tile_atomic_min(int* at, int value) { return atomicMin(at, value); }
+TILE_DEVICE unsigned int tile_atomic_min(unsigned int* at, unsigned int value) { return atomicMin(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_or(T* at, T value) { return tile_swap<tile_op_or>(at, value); }
+TILE_DEVICE int tile_atomic_or(int* at, int value) { return atomicOr(at, value); }
+TILE_DEVICE unsigned int tile_atomic_or(unsigned int* at, unsigned int value) { return atomicOr(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_and(T* at, T value) { return tile_swap<tile_op_and>(at, value); }
+TILE_DEVICE int tile_atomic_and(int* at, int value) { return atomicAnd(at, value); }
+TILE_DEVICE unsigned int tile_atomic_and(unsigned int* at, unsigned int value) { return atomicAnd(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_xor(T* at, T value) { return tile_swap<tile_op_xor>(at, value); }
+TILE_DEVICE int tile_atomic_xor(int* at, int value) { return atomicXor(at, value); }
+TILE_DEVICE unsigned int tile_atomic_xor(unsigned int* at, unsigned int value) { return atomicXor(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_store(T* at, T value) { return tile_swap<tile_op_store>(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_load(T* at) { return *(volatile T*)at; }
 """

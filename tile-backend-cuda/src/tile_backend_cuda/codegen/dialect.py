@@ -145,6 +145,7 @@ CUDA = Dialect(
     barrier=_barrier,
     address=lambda pointer: f"shared_address({pointer})",
     unroll="#pragma unroll",
+    fence="fence_gpu();",
     bitcast="tile_bitcast",
     failed=_failed,
     printed=_printed,

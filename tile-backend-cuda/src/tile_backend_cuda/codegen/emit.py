@@ -20,6 +20,7 @@ from tile_core.program.verify import used_dimensions
 from tile_core.program.visit import buffers
 from tile_core.signature import launch_params, launch_spec, workspaces
 
+from ..compiler.options import Options
 from ..prelude.table import complete
 from .base import BASE
 from .dialect import CUDA
@@ -74,7 +75,14 @@ class _Text:
         self.parts: list[str] = []
         self.launches: dict[str, Launch] = {}
         self.maps: dict[str, dict[str, Any]] = {}
-        self.extra: dict[str, dict[str, Any]] = {"shared": {}, "parameters": {}, "when": {}, "cluster": {}}
+        self.extra: dict[str, dict[str, Any]] = {
+            "shared": {},
+            "parameters": {},
+            "when": {},
+            "cluster": {},
+            "pdl": {},
+        }
+        self.pdl = Options.of(dict(info.target.options)).pdl
 
     def add(
         self,
@@ -99,6 +107,8 @@ class _Text:
         own = [p.name for p in launch_params(self.program)]
         held = [f"workspace{k}" for k in range(len(workspaces(self.program)))]
         self.extra["parameters"][name] = (*own, *(row["name"] for row in rows), *held)
+        if self.pdl:
+            self.extra["pdl"][name] = True
         if conditions:
             self.extra["when"][name] = when(conditions, otherwise)
 

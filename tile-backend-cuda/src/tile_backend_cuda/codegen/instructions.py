@@ -5,9 +5,13 @@ from __future__ import annotations
 from tile_core.hardware import TargetInfo
 from tile_core.lowering.simt.instructions import Instructions
 
+from ..compiler.options import Options
 from .async_copies import CpAsync
 from .bulk_engines import HopperEngines
+from .dependent_launch import DependentLaunch
+from .dot_products import ByteDots
 from .matrix_unit import LANES, WarpMatrixUnit
+from .updates import Reductions
 from .vector_moves import CudaVectors
 
 
@@ -16,6 +20,9 @@ def instructions(info: TargetInfo, boxes: bool = True) -> Instructions:
     return Instructions(
         matrix=WarpMatrixUnit() if any(atom.threads == LANES for atom in info.atoms) else None,
         vectors=CudaVectors(),
+        dots=ByteDots(),
+        succession=DependentLaunch() if Options.of(dict(info.target.options)).pdl else None,
+        updates=Reductions(wide="red_vectors" in info.features),
         # where the copy engine is at work, what stands in for it must take tensors that begin anywhere
         copies=CpAsync() if "cp_async" in info.features and "wgmma" not in info.features else None,
         bulk=HopperEngines(boxes) if "wgmma" in info.features else None,

@@ -53,6 +53,11 @@ class CudaCompiler:
         if source.language != "cuda":
             raise InternalError(f"the CUDA compiler compiles cuda, this is {source.language}")
         chosen = self.options(options)
+        if chosen.pdl and not self.options({}).pdl:
+            raise Unsupported(
+                "pdl decides about the code, and that is made before",
+                help=f"compile for the target cuda:{self.arch},pdl=1",
+            )
         made = self._compiled(source.text, chosen)
         if not made.cubin:
             raise _rejected(source, made.log)

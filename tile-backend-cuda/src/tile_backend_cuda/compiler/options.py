@@ -15,12 +15,14 @@ OFF = ("", "0", "false", "no", "off")
 class Options:
     """``strict``: findings are errors. ``fast_math``: approximate functions and flushed denormals. ``line_info``: for profilers.
 
+    ``pdl``: launches begin while the one before still runs (programmatic dependent launch); an option of the target alone.
     ``compiler``: ``nvrtc``, ``nvcc``, or the path of an nvcc. ``nvrtc``: the path of the library, "" for the one that is found.
     """
 
     strict: bool = False
     fast_math: bool = False
     line_info: bool = False
+    pdl: bool = False
     compiler: str = "nvrtc"
     nvrtc: str = ""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tile_core.backend import Artifact, LaunchSpec
 from tile_core.dtypes import dtype
-from tile_core.errors import ArgumentError, InternalError, Unsupported
+from tile_core.errors import ArgumentError, BackendError, InternalError, Unsupported
 from tile_core.hardware import Device
 
 from . import native
@@ -62,11 +62,16 @@ class CudaLauncher:
         with self.driver.current(index):
             # a library stays loaded: a launch may still be running when its last Python reference goes
             library = ctypes.c_void_p()
-            self.driver(
-                "cuLibraryLoadData", ctypes.byref(library), artifact.data, None, None, 0, None, None, 0
-            )
+            self._read(library, artifact.data)
             functions = [self._function(library, entry) for entry in plan.entries]
         return CudaKernel(self, plan, functions)
+
+    def _read(self, library: ctypes.c_void_p, data: bytes) -> None:
+        try:
+            self.driver("cuLibraryLoadData", ctypes.byref(library), data, None, None, 0, None, None, 0)
+        except BackendError as error:
+            who = f"the driver is of CUDA {self.driver.version}, {self.device.name} is {self.device.target.arch}"
+            raise BackendError(error.message, why=who, help=error.help) from error
 
     def _function(self, library: ctypes.c_void_p, entry: Entry) -> int:
         kernel, loaded = ctypes.c_void_p(), ctypes.c_void_p()

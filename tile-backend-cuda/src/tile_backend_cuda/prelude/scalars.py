@@ -283,6 +283,17 @@ def bits() -> Iterator[Helper]:
         "cuda::dot4(a, b, c, false)",
         isa,
     )
+    for kind, one in (("s8", "dp4a_s32"), ("u8", "dp4a_u32")):
+        yield Helper(
+            f"dot4_{kind}",
+            family,
+            "int",
+            "const void* a, const void* b, int c",
+            f"return {one}(*reinterpret_cast<const u32*>(a), *reinterpret_cast<const u32*>(b), c);",
+            f"return {one}(cuda::load<u32>(a), cuda::load<u32>(b), c);",
+            isa,
+            needs=(one,),
+        )
     yield pure(
         "permute_bytes",
         family,

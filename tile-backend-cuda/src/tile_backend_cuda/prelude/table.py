@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from . import barriers, matrix, memory, moves, scalars, tensor, tensor_memory, warp, warpgroup
+from . import barriers, matrix, memory, moves, reductions, scalars, tensor, tensor_memory, warp, warpgroup
 from .device_function import Helper
 
-FAMILIES = (scalars, memory, warp, moves, barriers, matrix, tensor, warpgroup, tensor_memory)
+FAMILIES = (scalars, memory, reductions, warp, moves, barriers, matrix, tensor, warpgroup, tensor_memory)
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 TYPES = """\

@@ -8,13 +8,14 @@ from math import prod
 
 from ..expr import Buffer, Expr, Space, binary, const
 from ..expr.affine import linear
-from ..graph import Graph
+from ..graph import Graph, Node
 from ..hardware import BulkRules, TargetInfo
 from ..layout.layout import Axis, Layout
 from ..layout.panels import row_major, span_tile
 from ..program import Copy, Region
 from ..program.visit import buffers
 from .schedule.engines import plain_copies
+from .schedule.region import LoopRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,19 @@ def bulk_copies(graph: Graph, info: TargetInfo, layouts: Mapping[Buffer, Layout]
     viewed = {b.storage for b in buffers(graph.program.body) if b.source is not None}
     out: dict[str, BoxCopy] = {}
     for name in plain_copies(graph):
-        s = graph.by_name[name].stmt
-        if isinstance(s, Copy) and s.dst.buffer not in viewed:
+        node = graph.by_name[name]
+        s = node.stmt
+        if isinstance(s, Copy) and s.dst.buffer not in viewed and _passing(graph, node):
             found = _loaded(s, layouts, info.bulk)
             if found is not None:
                 out[name] = found
     return out
+
+
+def _passing(graph: Graph, copy: Node) -> bool:
+    """Whether what a copy brings is gone when its loop brings the next: only then can copies run ahead of its readers."""
+    region = LoopRegion(graph, graph.loop(copy.loop))
+    return not any(b in region.outside or region.carries(b) for b in copy.writes)
 
 
 def _loaded(s: Copy, layouts: Mapping[Buffer, Layout], rules: BulkRules) -> BoxCopy | None:

@@ -76,6 +76,7 @@ def _check_threads(program: TileProgram, info: TargetInfo) -> None:
             raise Unsupported(
                 f"{info.target} has blocks of at most {info.max_threads} threads, not {launch.thread_count}",
                 launch.span,
+                help=f"write T.Kernel(..., threads={info.max_threads}) or fewer: a thread may work on several elements",
             )
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from math import prod
 
 from ..expr import Space
+from ..hardware import TargetInfo
 from ..layout.access import Pattern, pattern
 from ..layout.algebra import access as access_map
 from ..layout.algebra import cut
@@ -59,7 +60,7 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
     demands, bulk = _demands(tile, flat, solution)
     threads, subgroup = solution.problem.threads, solution.info.subgroup
     of = partial(_patterns, demands=demands, bits=tile.bits, threads=threads, subgroup=subgroup)
-    spans = legal_spans(flat.shape[1], tile.bits, solution.info.panel_spans) if bulk else []
+    spans = _boxes(flat.shape, tile.bits, solution.info) if bulk else []
     if bulk == REQUIRED and not any(spans):
         found = Choice(_unswizzled(flat.shape, tile.bits), 0, 0, "no swizzle")
     elif spans:
@@ -70,6 +71,17 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
     else:
         found = choose(flat.shape, tile.bits, of)
     return replace(found, layout=flat.lifted(found.layout))
+
+
+def _boxes(shape: tuple[int, int], bits: int, info: TargetInfo) -> list[int]:
+    """Spans of a tile whose panels each begin where the copy engine can write."""
+    rows, columns = shape
+    place = info.bulk.place if info.bulk else 1
+    return [
+        span
+        for span in legal_spans(columns, bits, info.panel_spans)
+        if columns * bits == span * 8 or rows * span % place == 0
+    ]
 
 
 def _unswizzled(shape: tuple[int, int], bits: int) -> Layout:

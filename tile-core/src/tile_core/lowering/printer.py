@@ -37,7 +37,8 @@ class Dialect:
     ``to_float``, ``from_float``: conversions of narrow floats. ``atomics``: (op, type) -> function.
     ``barrier``: a statement, given the number of the barrier and how many threads meet there (0: the whole block).
     ``address``: from a pointer to shared memory, the number of its address. ``unroll``: a line before a loop.
-    ``bitcast``: function with the target type as template argument.
+    ``bitcast``: function with the target type as template argument. ``fence``: a statement that orders what this thread did in
+    memory before it against what it does after it, for all other threads.
     """
 
     types: Mapping[str, str]
@@ -52,6 +53,7 @@ class Dialect:
     failed: Callable[[str], str]
     printed: Callable[[str, Sequence[tuple[str, DType]]], str]
     reserved: frozenset[str] = frozenset()
+    fence: str = ""
 
 
 REGISTER_BYTES = 16  # private arrays may be read as words and vectors of words
@@ -60,6 +62,7 @@ PRECEDENCE = {
     "or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7, "<<": 8, ">>": 8,
     "+": 9, "-": 9, "*": 10, "/": 10, "truncdiv": 10, "truncmod": 10,
 }  # fmt: skip
+BEFORE, AFTER = ("release", "acq_rel", "seq_cst"), ("acquire", "acq_rel", "seq_cst")
 SPELLING = {"or": "||", "and": "&&", "truncdiv": "/", "truncmod": "%"}
 
 
@@ -118,7 +121,7 @@ class Printer:
                 if s.other:
                     yield from self.nested("else", s.other)
             case Atomic():
-                yield self.atomic(s)
+                yield from self.atomic(s)
             case Sync():
                 yield self.dialect.barrier(self.text(expr(s.number)), s.threads)
             case Invoke():
@@ -162,12 +165,17 @@ class Printer:
             f"for ({type} {v} = {start}; {v} {'<' if s.step > 0 else '>'} {stop}; {step})", s.body
         )
 
-    def atomic(self, s: Atomic) -> str:
+    def atomic(self, s: Atomic) -> Iterator[str]:
+        """The atomics of a dialect order nothing themselves."""
+        if s.order in BEFORE:
+            yield self.dialect.fence
         where = f"&{self.element(s.buffer, s.indices)}"
         function = self.dialect.atomics(s.op, s.buffer.dtype)
         value = "" if s.value is None else f", {self.text(s.value)}"
         result = "" if s.result is None else f"const {self.type(s.result.dtype)} {self.name(s.result)} = "
-        return f"{result}{function}({where}{value});"
+        yield f"{result}{function}({where}{value});"
+        if s.order in AFTER:
+            yield self.dialect.fence
 
     def invoke(self, s: Invoke) -> str:
         given = ", ".join(self.place(a) if isinstance(a, Place) else self.text(a) for a in s.arguments)

@@ -7,7 +7,7 @@ from functools import cached_property
 from threading import RLock
 
 from ..backend import Backend, LoadedKernel
-from ..errors import NoDevice
+from ..errors import BackendError, NoDevice
 from ..hardware import Device, Target
 from ..registry import registry
 from .cache import Entry
@@ -33,7 +33,9 @@ class Resident(ABC):
         return registry().get(self.target.backend)
 
     def loaded(self, index: int) -> LoadedKernel:
-        """The kernel on device number ``index``. Raises ``NoDevice`` saying what is missing."""
+        """The kernel on device number ``index``. Raises ``NoDevice`` saying what is missing, ``BackendError`` if it
+        is of another architecture.
+        """
         found = self._loaded.get(index)
         return self._load(index) if found is None else found
 
@@ -56,10 +58,18 @@ class Resident(ABC):
     def _device(self, index: int) -> Device:
         devices = self.backend.devices()
         if index < len(devices):
-            return devices[index]
+            return self._able(devices[index])
         findings = [c.run() for c in self.backend.checks()]
         missing = "; ".join(f.message for f in findings if f.level == "error")
         raise NoDevice(
             f"there is no {self.backend.name} device {index} here{': ' + missing if missing else ''}",
             help="`tile doctor` says more; compiling for it works without a device",
         )
+
+    def _able(self, device: Device) -> Device:
+        if not self.backend.runs(self.target, device):
+            raise BackendError(
+                f"this kernel is compiled for {self.target}, device {device.index} ({device.name}) is {device.target}",
+                help=f"compile or export it for {device.target}",
+            )
+        return device

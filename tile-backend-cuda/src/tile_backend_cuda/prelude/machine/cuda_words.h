@@ -36,12 +36,19 @@ inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 template <class T> inline T min(T a, T b) { return b < a ? b : a; }
 template <class T> inline T max(T a, T b) { return a < b ? b : a; }
 
-// Atomics on words of 32 and 64 bits, of shared or global memory.
+// Atomics on words of 16, 32 and 64 bits, of shared or global memory.
 namespace cuda {
 template <class T, class F> inline T change_word(T* p, F f) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics work on words of 32 and 64 bits");
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "atomics work on words of 16, 32 and 64 bits");
   T old;
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (sizeof(T) == 2) {
+    const uint16_t seen = machine::atomic16(p, [](uint16_t a, uint16_t) { return a; }, 0);
+    memcpy(&old, &seen, 2);
+    const T fresh = f(old);
+    uint16_t bits;
+    memcpy(&bits, &fresh, 2);
+    machine::atomic16(p, [](uint16_t, uint16_t b) { return b; }, bits);
+  } else if constexpr (sizeof(T) == 4) {
     const uint32_t seen = machine::atomic_read(p);
     memcpy(&old, &seen, 4);
     const T fresh = f(old);

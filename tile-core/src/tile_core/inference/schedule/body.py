@@ -170,13 +170,15 @@ class Reader:
 
     def _storage(self, b: Buffer, name: str) -> Storage:
         if b.space not in (Space.SHARED, Space.GLOBAL):
-            return Storage(name, REGISTER, size(b), 1, self._carried(b), MAIN, buffer=b)
+            return Storage(name, REGISTER, size(b), 1, self.region.carries(b), MAIN, buffer=b)
         if b.space is Space.GLOBAL:
-            return Storage(name, str(b.space), 0, 1, self._carried(b), buffer=b)
+            return Storage(name, str(b.space), 0, 1, self.region.carries(b), buffer=b)
         filled = self.filled(b)
         least = self.pin if filled and self.pin else 1
         most = (self.pin or DEEPEST) if filled else 1
-        return Storage(name, str(b.space), self.facts.bytes(b), most, self._carried(b), "", least, filled, b)
+        return Storage(
+            name, str(b.space), self.facts.bytes(b), most, self.region.carries(b), "", least, filled, b
+        )
 
     def filled(self, b: Buffer) -> bool:
         """Whether copies of an engine alone write a tile, anew in each iteration, and nobody outside the loop sees it."""
@@ -184,13 +186,6 @@ class Reader:
         return (
             b.space is Space.SHARED
             and b not in self.region.outside
-            and not self._carried(b)
+            and not self.region.carries(b)
             and all(w in self.region.ops and self._engine(w) == COPY for w in writers)
         )
-
-    def _carried(self, b: Buffer) -> bool:
-        """Whether an iteration finds in ``b`` what an earlier one left there, or changes it in several steps."""
-        return any(
-            e.buffer is b and ((e.carried and e.kind == "raw") or (not e.carried and e.kind == "war"))
-            for _, _, e in self.region.edges
-        ) or any(b in n.reads and b in n.writes for n in self.region.nodes)

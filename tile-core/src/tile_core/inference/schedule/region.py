@@ -129,6 +129,13 @@ class LoopRegion:
             b for n in self.graph.nodes if n.name not in self.owner for b in (*n.reads, *n.writes)
         )
 
+    def carries(self, b: Buffer) -> bool:
+        """Whether an iteration finds in ``b`` what an earlier one left there, or changes it in several steps."""
+        return any(
+            e.buffer is b and ((e.carried and e.kind == "raw") or (not e.carried and e.kind == "war"))
+            for _, _, e in self.edges
+        ) or any(b in n.reads and b in n.writes for n in self.nodes)
+
 
 def _leaves(body: tuple[Stmt, ...]) -> Iterator[bool]:
     """True for each statement that leaves this loop, or goes to its next iteration."""

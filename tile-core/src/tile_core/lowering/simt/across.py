@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-
-from ...dtypes import INT32, DType
+from ...dtypes import FLOAT32, INT32, DType
 from ...expr import Buffer, Expr, Load, Space, binary, call, cast, const, select
 from ...inference.problem import is_whole
 from ...inference.rules.reduce import result_layout
 from ...layout.algebra import mismatch
-from ...layout.layout import Layout, grouped
+from ...layout.layout import Axis, grouped
 from ...layout.partition import partitions
-from ...program import Bind, For, If, Quantify, Reduce, Region, Scan, Stmt, Store
-from .context import Context, linear_index
-from .elementwise import Loop, element_index, lower_loop, staged_loop, write
+from ...program import Bind, For, Quantify, Reduce, Region, Scan, Stmt, Store
+from .context import Context, coordinate
+from .elementwise import Loop, element_index, staged_loop, write
 from .folding import Fold, folded
-from .nest import conjunction, iterations
+from .nest import iterations
 from .places import placed
+from .scanning import Prefix, scanned
 
 START: dict[str, float] = {"sum": 0, "abssum": 0, "bitor": 0, "bitxor": 0, "bitand": -1, "any": 0, "all": 1}
 OPERATOR = {
@@ -38,7 +36,7 @@ def lower_reduce(context: Context, name: str, s: Reduce) -> tuple[Stmt, ...]:
     before, source = _held(context, name, s.src)
     layout = context.layout(source)
     axis = s.axis % len(layout.shape)
-    work = _accumulator(s, s.dst.dtype)
+    work = _summed_in(s.kind, s.dst.dtype)
 
     def value(index: tuple[Expr, ...]) -> Expr:
         x = cast(placed(context, Load(source, index), {}), work)
@@ -47,7 +45,7 @@ def lower_reduce(context: Context, name: str, s: Reduce) -> tuple[Stmt, ...]:
     def join(a: Expr, b: Expr) -> Expr:
         return cast(combined(s.kind, a, b, s.propagate_nan), work)
 
-    fold = Fold(value, join, _start(s, work))
+    fold = Fold(value, join, _nothing(s.kind, work, s.propagate_nan))
     result = result_layout(layout, axis, len(_numbers(s.dst)) == len(layout.shape))
     assert result is not None
     made = context.fragment(f"{name}_part", result, work)
@@ -55,13 +53,13 @@ def lower_reduce(context: Context, name: str, s: Reduce) -> tuple[Stmt, ...]:
     return (*before, *steps, *_hand_on(context, name, s, made, work))
 
 
-def _start(s: Reduce, work: DType) -> Expr:
+def _nothing(kind: str, work: DType, propagate_nan: bool = False) -> Expr:
     """What changes nothing: of max and min of floats NaN, which they skip."""
-    if s.kind in START:
-        return const(START[s.kind], work)
-    smallest = s.kind in ("max", "absmax")
+    if kind in START:
+        return const(START[kind], work)
+    smallest = kind in ("max", "absmax")
     if work.is_float:
-        return const(float("nan") if not s.propagate_nan else -INFINITY if smallest else INFINITY, work)
+        return const(float("nan") if not propagate_nan else -INFINITY if smallest else INFINITY, work)
     return const(work.integers[0] if smallest else work.integers[-1], work)
 
 
@@ -90,20 +88,9 @@ def _numbers(r: Region) -> tuple[int, ...]:
     return tuple(n for n in r.shape if isinstance(n, int))
 
 
-def _into_scratch(
-    context: Context, name: str, r: Region, shape: Sequence[int]
-) -> tuple[tuple[Stmt, ...], Buffer]:
-    flat = context.scratch(f"{name}_source", prod(shape), r.dtype)
-    vars = tuple(context.var("i", n) for n in shape)
-    body = (Store(flat, (linear_index(vars, shape),), Load(r.buffer, element_index(r, vars), span=r.span)),)
-    return lower_loop(context, Loop(name, vars, tuple(shape), body, r.span)), flat
-
-
-def _accumulator(s: Reduce, to: DType) -> DType:
+def _summed_in(kind: str, to: DType) -> DType:
     """The type that partial results are kept in: sums of narrow floats are made in float32 and rounded once."""
-    from ...dtypes import FLOAT32
-
-    return FLOAT32 if s.kind in ("sum", "abssum") and to.is_float and to.bits < 32 else to
+    return FLOAT32 if kind in ("sum", "abssum") and to.is_float and to.bits < 32 else to
 
 
 def combined(kind: str, a: Expr, b: Expr, propagate_nan: bool = False) -> Expr:
@@ -114,10 +101,6 @@ def combined(kind: str, a: Expr, b: Expr, propagate_nan: bool = False) -> Expr:
     if propagate_nan and a.dtype.is_float and OPERATOR[kind] in ("max", "min"):
         out = select(call("isnan", a), a, select(call("isnan", b), b, out, lazy=False), lazy=False)
     return out
-
-
-def _dealt_lines(context: Context, lines: tuple[int, ...]) -> Layout:
-    return partitions(lines or (1,), context.threads)[0]
 
 
 def _hand_on(context: Context, name: str, s: Reduce, made: Buffer, work: DType) -> tuple[Stmt, ...]:
@@ -131,8 +114,14 @@ def _hand_on(context: Context, name: str, s: Reduce, made: Buffer, work: DType) 
     loop = Loop(
         f"{name}.store", vars, shape, write(context, s.dst, vars, cast(value, s.dst.dtype), s.span), s.span
     )
-    have, to = context.layout(made), s.dst.buffer
-    if to.space is Space.FRAGMENT and to.source is None and is_whole(s.dst):
+    return _given_out(context, loop, s.dst, made)
+
+
+def _given_out(context: Context, loop: Loop, dst: Region, made: Buffer) -> tuple[Stmt, ...]:
+    """A loop that stores the fragment ``made`` to ``dst``: by the holders of ``dst`` if they have it, else by those of ``made``."""
+    shape = _numbers(dst)
+    have, to = context.layout(made), dst.buffer
+    if to.space is Space.FRAGMENT and to.source is None and is_whole(dst):
         wanted = context.layout(to)
         if shape == wanted.shape and mismatch(have, wanted) is None:
             return staged_loop(context, loop, iterations(context, wanted, shape), frozenset((to, made)))
@@ -140,35 +129,28 @@ def _hand_on(context: Context, name: str, s: Reduce, made: Buffer, work: DType) 
 
 
 def lower_scan(context: Context, name: str, s: Scan) -> tuple[Stmt, ...]:
-    """Each thread scans whole lines in shared memory."""
-    shape = _numbers(s.src)
-    out, source = _into_scratch(context, name, s.src, shape)
-    lines = tuple(n for k, n in enumerate(shape) if k != s.axis)
-    mine = iterations(context, _dealt_lines(context, lines), lines or (1,))
-    count = shape[s.axis]
-    k = context.var("k", count)
-    work = s.dst.dtype
-    acc = context.private("acc", 1, work)
-    position: Expr = binary("-", count - 1, k) if s.reverse else k
-    index = list(mine.index[: len(lines)])
-    index.insert(s.axis, position)
-    at = context.simple(linear_index(index, shape))
-    value = cast(Load(source, (at,)), work)
-    old = Load(acc, (const(0),))
-    joined = combined(s.kind, old, value)
-    first = binary("==", k, 0)
-    step = (
-        Store(acc, (const(0),), select(first, value, joined), span=s.span),
-        Store(source, (at,), cast(Load(acc, (const(0),)), source.dtype), span=s.span),
+    """Each thread scans what it holds of a line; threads that share a line then add what comes before."""
+    before, source = _held(context, name, s.src)
+    layout, work = context.layout(source), _summed_in(s.kind, s.dst.dtype)
+    held = context.fragment(f"{name}_prefix", layout, work)
+    file = context.register_file(held)
+    start = _nothing(s.kind, work)
+    k = context.var("k", layout.cosize(Axis.REGISTER))
+    clear = For(k, const(0), layout.cosize(Axis.REGISTER), (Store(file, (k,), start, span=s.span),), "unroll")
+    mine = iterations(context, layout, layout.shape)
+    value = cast(placed(context, Load(source, mine.index), {}), work)
+    fill = mine.around(
+        (Store(file, (coordinate(layout, mine.index, Axis.REGISTER, context),), value, span=s.span),)
     )
-    start = Store(acc, (const(0),), const(0, work))
-    line: tuple[Stmt, ...] = (start, For(k, const(0), count, step, span=s.span))
-    if mine.first:  # a line is rewritten in place: of the threads that share one, one alone
-        line = (If(conjunction(mine.first), line, span=s.span),)
-    body = mine.around(line, s.span)
-    vars = tuple(context.var("i", n) for n in shape)
-    copy = write(context, s.dst, vars, cast(Load(source, (linear_index(vars, shape),)), s.dst.dtype), s.span)
-    return (*out, *body, *lower_loop(context, Loop(f"{name}.store", vars, shape, copy, s.span)))
+
+    def join(a: Expr, b: Expr) -> Expr:
+        return combined(s.kind, a, b)
+
+    steps = scanned(context, held, s.axis % len(layout.shape), Prefix(join, start, s.reverse), s.span)
+    vars = tuple(context.var("i", n) for n in layout.shape)
+    result = write(context, s.dst, vars, cast(Load(held, vars), s.dst.dtype), s.span)
+    loop = Loop(f"{name}.store", vars, layout.shape, result, s.span)
+    return (*before, clear, *fill, *steps, *_given_out(context, loop, s.dst, held))
 
 
 def lower_quantify(context: Context, name: str, s: Quantify) -> tuple[Stmt, ...]:

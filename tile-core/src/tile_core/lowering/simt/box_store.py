@@ -16,6 +16,7 @@ from ...program import Copy, If, Place, Region, Stmt, Store, Sync
 from ...verification.comparisons import never_above
 from .context import Context, coordinate
 from .places import swizzled
+from .sole_store import sole_store
 
 ROWS, COLUMNS = 64, 8  # of one part of an accumulator: 4 subgroups of 16 rows; 8 columns to a matrix
 GROUP_BARRIERS = 2  # numbers of the barriers of the groups; 0 is the whole block's, 1 that of all groups
@@ -50,6 +51,8 @@ class BoxStore:
         """How the fragment was made, if each group holds whole rows of it."""
         fragment = s.src.buffer
         if fragment.space is not Space.FRAGMENT or not s.src.whole or s.dst.buffer.space is not Space.GLOBAL:
+            return None
+        if not sole_store(self.context.launch, s.dst.buffer.storage):
             return None
         layout = self.context.plan.layouts.get(fragment)
         if layout is None or layout.padded:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, loads, reads, select, substitute
+from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const, reads, select, substitute
 from ...layout.layout import Layout
 from ...layout.partition import partitions
 from ...program import (
@@ -21,11 +21,11 @@ from ...program import (
     Store,
     Transpose,
 )
-from ...program.visit import expressions, statements
 from ...span import Span
 from ...verification.comparisons import never_above
 from .context import Context
-from .loops import Body, Loop, iterated
+from .loops import Body, Loop, accesses, covers, iterated
+from .nearby import moved_near
 from .nest import Iterations, conjunction, dealt, iterations
 from .places import in_registers
 from .staging import load_back, store_out
@@ -40,7 +40,7 @@ def lower_loop(context: Context, loop: Loop) -> tuple[Stmt, ...]:
         return ()
     part = _partition(context, loop, extents)
     mine = iterations(context, part.layout, extents, part.window)
-    return staged_loop(context, loop, mine, part.trusted)
+    return staged_loop(context, loop, mine, part.trusted, None if part.window else part.layout)
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,23 @@ def _partition(context: Context, loop: Loop, extents: tuple[int, ...]) -> Partit
 
 
 def staged_loop(
-    context: Context, loop: Loop, mine: Iterations, trusted: frozenset[Buffer] | None = None
+    context: Context,
+    loop: Loop,
+    mine: Iterations,
+    trusted: frozenset[Buffer] | None = None,
+    layout: Layout | None = None,
 ) -> tuple[Stmt, ...]:
-    """``loop`` over the iterations ``mine``; fragments that are elsewhere stand in shared memory meanwhile."""
+    """``loop`` over the iterations ``mine``; fragments that are elsewhere come by shuffles, or stand in shared memory meanwhile.
+
+    ``layout``: the partition of the loop that the iterations come from.
+    """
     values = dict(zip(loop.vars, mine.index, strict=False))
     read, written = _unreachable(context, loop, values, trusted)
+    if layout is not None and (read or written):
+        near = moved_near(context, loop, layout, read, written)
+        if near.fragments:
+            held = None if trusted is None else trusted | near.fragments
+            return (*near.before, *staged_loop(context, near.loop, mine, held, layout), *near.after)
     if mine.first:
         if any(f.storage not in written for f in _written_fragments(loop)):
             if _in_place(
@@ -93,7 +105,7 @@ def staged_loop(
     for fragment in {**read, **written}:
         shape = [d for d in fragment.shape if isinstance(d, int)]
         staged[fragment] = context.scratch(f"{fragment.name}_staged", prod(shape), fragment.dtype)
-        if fragment in read or not _covers(loop, fragment):
+        if fragment in read or not covers(loop, fragment):
             before += store_out(context, fragment, staged[fragment], loop.span)
         if fragment in written:
             after += load_back(context, fragment, staged[fragment], loop.span)
@@ -143,29 +155,6 @@ def _unreachable(
     read: dict[Buffer, None] = {b: None for b, write in kept if not write}
     written: dict[Buffer, None] = {b: None for b, write in kept if write}
     return read, written
-
-
-def accesses(body: Sequence[Stmt]) -> Iterator[tuple[Buffer, tuple[Expr, ...], bool]]:
-    """(buffer, index, is a write) of every element that a body touches."""
-    for s in statements(body):
-        for x in expressions(s):
-            for load in loads(x):
-                yield load.buffer, load.indices, False
-        if isinstance(s, Store):
-            yield s.buffer, s.indices, True
-        if isinstance(s, Atomic):
-            yield s.buffer, s.indices, s.op != "load"
-
-
-def _covers(loop: Loop, fragment: Buffer) -> bool:
-    """Whether the loop writes every element of a fragment: its index is the loop's own variables, each once."""
-    for s in loop.body:
-        if isinstance(s, Store) and s.buffer == fragment:
-            places = [i for i in s.indices if isinstance(i, Var) and i in loop.vars]
-            extents = tuple(loop.extents[loop.vars.index(i)] for i in places)
-            if len(set(places)) == len(s.indices) and extents == fragment.shape:
-                return True
-    return False
 
 
 def as_loop(context: Context, name: str, s: Copy | Fill | Transpose | AtomicTile) -> Loop:

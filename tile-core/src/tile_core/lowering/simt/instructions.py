@@ -99,6 +99,42 @@ class VectorMoves(Protocol):
         ...
 
 
+class Succession(Protocol):
+    """Launches of which the next begins while the one before still runs."""
+
+    def wait(self) -> Stmt:
+        """Until the launch before is over and all that it wrote can be read."""
+        ...
+
+    def release(self) -> Stmt:
+        """From here on the next launch may begin; it waits before it touches memory."""
+        ...
+
+
+class Dots(Protocol):
+    """Instructions of a thread that add the products of a few small integers."""
+
+    def width(self, a: DType, b: DType, c: DType) -> int:
+        """How many products of ``a`` and ``b`` one instruction adds to a ``c``; 0 if there is none."""
+        ...
+
+    def dot(self, a: Place, b: Place, c: Expr, result: Var) -> Stmt:
+        """``result`` is ``c`` and the products of as many neighbours as go into one word of each operand."""
+        ...
+
+
+class Updates(Protocol):
+    """Atomic updates of neighbouring elements of a tensor that give nothing back; each element is updated by itself."""
+
+    def widths(self, op: str, dtype: DType) -> tuple[int, ...]:
+        """How many elements one update may have, most first; its place is a multiple of their bytes. () if there is none."""
+        ...
+
+    def update(self, op: str, to: Place, values: Place, count: int) -> Stmt:
+        """``to op= values`` for ``count`` elements; the values are in registers."""
+        ...
+
+
 class BulkEngines(Protocol):
     """Engines that copy boxes or multiply tiles by themselves, and the tokens that tell when they are done.
 
@@ -216,4 +252,7 @@ class Instructions:
     matrix: MatrixUnit | None = None
     copies: ThreadCopies | None = None
     vectors: VectorMoves | None = None
+    updates: Updates | None = None
+    dots: Dots | None = None
+    succession: Succession | None = None
     bulk: BulkEngines | None = None

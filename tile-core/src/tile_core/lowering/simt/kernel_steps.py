@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from ...dtypes import INT32
 from ...expr import Expr, Var, binary, const
@@ -23,7 +24,7 @@ class KernelSteps:
     the iteration in this run and in all, and how it tells that it is done. ``wait_group``: before the first op wait until
     of the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an
     iteration. ``settled``: what stands between the loop and the last, partial steps: after it no group of this stream is at
-    work.
+    work. ``settle``: the same among those steps, where the waits of the loop's own steps are missing.
     """
 
     context: Context
@@ -37,6 +38,7 @@ class KernelSteps:
     wait_group: Callable[[str, str, int], Iterable[Stmt]]
     left_out: Callable[[str], tuple[Stmt, ...]]
     settled: tuple[Stmt, ...] = ()
+    settle: tuple[Stmt, ...] = ()
 
     def statements(self) -> Iterator[Stmt]:
         extent = self.loop.extent
@@ -44,16 +46,38 @@ class KernelSteps:
         body = [s for step in self.steps for s in self.guarded(step, k)]
         yield UniformFor(k, const(0), extent, tuple(body), span=self.loop.span)
         yield from self.settled
+        yield from self.last()
+
+    def last(self) -> Iterator[Stmt]:
+        """The steps of iterations that began before the loop ended.
+
+        Those of one iteration stand in one branch, and what an engine begins there ends there. An op that tells others of a
+        group's end may have no wait of its own, where in the loop another step waits in between.
+        """
+        extent = self.loop.extent
         late = [
-            (step, n)
+            (step.stage - n, step)
             for n in range(max((s.stage for s in self.steps), default=0))
             for step in self.steps
-            if step.stage > n
+            if step.stage > n and not (isinstance(extent, int) and extent < step.stage - n)
         ]
-        for step, n in late:
-            yield from self.drained(step, n)
-        if any(self.left_out(step.op) for step, _ in late):
-            yield from self.settled
+        for back, run in groupby(late, key=lambda x: x[0]):
+            body: list[Stmt] = []
+            working = False
+            for _, step in run:
+                begins = bool(self.left_out(step.op))
+                body += self.settle if working and not begins else ()
+                body += self.drained(step, binary("+", extent, -back))
+                working = begins
+            body += self.settle if working else ()
+            if isinstance(extent, int):
+                yield from body
+            else:
+                yield UniformIf(binary(">=", extent, back), tuple(body), span=self.loop.span)
+
+    def drained(self, step: Step, iteration: Expr) -> tuple[Stmt, ...]:
+        """A step of one of the last iterations. Of the groups only those of such steps are at work."""
+        return (*self.groups(step, drain=True), *self.one(step, iteration, groups=False))
 
     def counter(self) -> Var:
         """Counts kernel steps: the user's own variable, if it counts iterations from 0."""
@@ -72,26 +96,25 @@ class KernelSteps:
         if not step.stage:
             yield from self.one(step, k)
             return
-        body = tuple(self.one(step, binary("-", k, step.stage)))
+        # without an iteration there is less to wait for: no branch around what the compiler takes for a change of registers
+        yield from self.groups(step)
+        body = tuple(self.one(step, binary("-", k, step.stage), groups=False))
         yield UniformIf(binary(">=", k, step.stage), body, self.left_out(step.op), span=self.loop.span)
 
-    def drained(self, step: Step, late: int) -> Iterator[Stmt]:
-        """The step of an iteration that began before the loop ended. Of the groups only those of such steps are at work."""
-        extent = self.loop.extent
-        iteration = binary("+", extent, late - step.stage)
-        body = tuple(self.one(step, iteration, drain=True))
-        if not isinstance(extent, int):
-            yield UniformIf(binary(">=", iteration, 0), body, span=self.loop.span)
-        elif extent >= step.stage - late:
-            yield from body
+    def groups(self, step: Step, drain: bool = False) -> Iterator[Stmt]:
+        """The waits of a step for groups."""
+        for w in step.waits:
+            token = self.schedule.tokens[w.token]
+            if token.kind == "group":
+                # steps that are left out of the drain begin no groups, so the counts of the loop do not hold there
+                yield from self.wait_group(step.op, token.producers[0], 0 if drain else w.distance)
 
-    def one(self, step: Step, iteration: Expr, drain: bool = False) -> Iterator[Stmt]:
+    def one(self, step: Step, iteration: Expr, groups: bool = True) -> Iterator[Stmt]:
         instance = self.context.simple(binary("+", self.base, iteration))
+        if groups:
+            yield from self.groups(step)
         for w in step.waits:
             token = self.schedule.tokens[w.token]
             if token.kind == SIGNAL:
                 yield from self.signals.wait(self.name, token, w, instance)
-            elif token.kind == "group":
-                # steps that are left out of the drain begin no groups, so the counts of the loop do not hold there
-                yield from self.wait_group(step.op, token.producers[0], 0 if drain else w.distance)
         yield from self.run(step.op, iteration, instance)

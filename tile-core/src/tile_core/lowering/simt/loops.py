@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...expr import Buffer, Expr, Space, Var, substitute
+from ...expr import Buffer, Expr, Space, Var, loads, substitute
 from ...program import Alloc, Atomic, If, Stmt, Store
-from ...program.visit import mapped
+from ...program.visit import expressions, mapped, statements
 from ...span import Span
 from .context import Context
 from .nest import Iterations, conjunction
@@ -24,6 +24,29 @@ class Loop:
     extents: tuple[int | Expr, ...]
     body: tuple[Stmt, ...]
     span: Span | None = None
+
+
+def accesses(body: Sequence[Stmt]) -> Iterator[tuple[Buffer, tuple[Expr, ...], bool]]:
+    """(buffer, index, is a write) of every element that a body touches."""
+    for s in statements(body):
+        for x in expressions(s):
+            for load in loads(x):
+                yield load.buffer, load.indices, False
+        if isinstance(s, Store):
+            yield s.buffer, s.indices, True
+        if isinstance(s, Atomic):
+            yield s.buffer, s.indices, s.op != "load"
+
+
+def covers(loop: Loop, fragment: Buffer) -> bool:
+    """Whether the loop writes every element of a fragment: its index is the loop's own variables, each once."""
+    for s in loop.body:
+        if isinstance(s, Store) and s.buffer == fragment:
+            places = [i for i in s.indices if isinstance(i, Var) and i in loop.vars]
+            extents = tuple(loop.extents[loop.vars.index(i)] for i in places)
+            if len(set(places)) == len(s.indices) and extents == fragment.shape:
+                return True
+    return False
 
 
 def iterated(

@@ -54,6 +54,7 @@ from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
 from .boxes import BoxMap
 from .context import Context, coordinate
 from .elementwise import as_loop, lower_loop, parallel_loop
+from .following import leaving, waiting
 from .instructions import Instructions
 from .matmul import lower_gemm
 from .nest import iterations
@@ -134,12 +135,14 @@ class _Launch:
         body = self.block(self.launch.body)
         places = placed_tiles(self.context, body)
         body = synchronised(body, Pending(places.sharing))
+        succession = self.context.instructions.succession
+        body = leaving(succession, waiting(succession, (*head, *body)))
         count = self.launch.thread_count
         return replace(
             self.launch,
             threads=(count,),
             thread_vars=(self.context.thread,),
-            body=(*head, *self.context.allocations(places.offsets), *body),
+            body=(*self.context.allocations(places.offsets), *body),
             layouts=(),
         )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
 from ...expr import Buffer, Expr, Load, Space, binary, cast, const
 from ...program import For, Gemm, Region, Stmt, Store
 from .context import Context, linear_index
+from .dots import DotProducts, Places, Source, width_of
 from .elementwise import Loop, element_index, lower_loop, staged_loop
 from .matrix import lower_products, unit_for
 from .nest import iterations
@@ -53,15 +53,21 @@ def lower_gemm(context: Context, name: str, s: Gemm) -> tuple[Stmt, ...]:
     mine = iterations(context, layout, layout.shape)
     clear = staged_loop(context, replace(loop, body=(zero,)), mine, held) if s.clear else ()
     steps = staged_loop(context, replace(loop, body=(step,)), mine, held)
-    return (*before, *clear, replace(sums, body=steps))
+    dots, width = context.instructions.dots, width_of(context.instructions.dots, a.dtype, b.dtype, work)
+    if dots is None or not width or not isinstance(k_extent, int):
+        return (*before, *clear, replace(sums, body=steps))
+    unit = DotProducts(context, dots, width, layout, context.register_file(s.c.buffer.storage), s.span)
+    rows = Source(a, lambda at: at_a((at[1], at[0]) if s.transpose_a else at))
+    columns = Source(b, lambda at: at_b(at if s.transpose_b else (at[1], at[0])))
+    full, rest = divmod(k_extent, width)
+    last = replace(sums, start=const(full * width), extent=rest, body=steps)
+    words = (unit.steps(rows, columns, full),) if full else ()
+    return (*before, *clear, *words, *((last,) if rest else ()))
 
 
 def _held_whole(context: Context, s: Gemm) -> bool:
     """Whether the accumulator is a whole fragment; a part of a tile in shared memory is dealt to the threads."""
     return s.c.buffer.space is Space.FRAGMENT and s.c.buffer.storage in context.plan.layouts and s.c.whole
-
-
-Places = Callable[[tuple[Expr, ...]], tuple[Expr, ...]]
 
 
 def _operand(context: Context, name: str, r: Region, before: list[Stmt]) -> tuple[Buffer, Places]:

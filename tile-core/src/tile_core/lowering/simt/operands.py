@@ -20,6 +20,7 @@ from .matrix_rows import ROW_BITS, Matrices, as_matrices, row_of
 from .nest import iterations
 from .places import placed
 from .runs import runs_aligned
+from .shuffled import shuffled
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,13 @@ def operand(context: Context, name: str, region: Region, shape: Operand, before:
             return replace(shape, registers=context.register_file(buffer))
         if have.box == shape.layout.box and equivalent(have, shape.layout):
             return replace(shape, registers=context.register_file(buffer), held=have)
+        near = context.fragment(
+            f"{buffer.name}_near", flipped(shape.layout) if shape.turned else shape.layout, buffer.dtype
+        )
+        moved = shuffled(context, buffer, near, region.span)
+        if moved is not None:
+            before += moved
+            return replace(shape, registers=context.register_file(near))
     return replace(shape, region=_staged(context, name, region, before))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...dtypes import INT32
-from ...expr import Buffer, Expr, Load, Space, Var, binary, const, substitute
+from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule
 from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
@@ -53,6 +53,12 @@ class RoleLoop:
 
     def statements(self) -> Iterator[Stmt]:
         base: Expr = const(0)
+        loop = self.loop
+        if isinstance(loop.extent, Expr) and next(loads(loop.extent), None) is not None:
+            # read once: what waits for tokens makes the compiler forget what it has read
+            count = Var("count", INT32, self.context.unique("count"))
+            yield Bind(count, loop.extent)
+            loop = replace(loop, extent=count)
         if self.counter is not None:
             base = Var("base", INT32, self.context.unique("base"))
             self.context.ranges[base] = Interval(0, None)
@@ -61,17 +67,18 @@ class RoleLoop:
             self.context,
             self.roles.signals,
             self.name,
-            self.loop,
+            loop,
             self.schedule,
             self.stream,
             base,
             self.start_copy if self.stream == COPY else self.own_op,
             self.wait_group,
             self.left_out,
+            tuple(self.settled(not self.ends_settled())) if self.stream == MAIN else (),
             tuple(self.settled()) if self.stream == MAIN else (),
         ).statements()
         if self.counter is not None:
-            yield Store(self.counter, (), binary("+", base, self.loop.extent))
+            yield Store(self.counter, (), binary("+", base, loop.extent))
 
     def values(self, iteration: Expr) -> dict[Var, Expr]:
         """What the loop's variable and the scalars bound in its body are in the iteration of that number."""
@@ -143,7 +150,7 @@ class RoleLoop:
         return (self.engines.commit("tensor"),) if self.roles.on_engine(op) else ()
 
     def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
-        fresh = s.c.buffer.storage in self.roles.absorbed.get(id(self.loop), ())
+        fresh = s.c.buffer in self.roles.fresh(self.loop)
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
         written_here = [
             x
@@ -196,10 +203,10 @@ class RoleLoop:
             for w in s.waits
         )
 
-    def settled(self) -> Iterator[Stmt]:
-        """No product of this loop is at work any more, and the accumulators may be used."""
+    def settled(self, wait: bool = True) -> Iterator[Stmt]:
+        """No product of this loop is at work any more, and the accumulators may be used. ``wait``: some may be."""
         used = [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
-        if used and not self.ends_settled():
+        if used and wait:
             yield self.engines.settle("tensor", 0)
         for c in dict.fromkeys(s.c.buffer.storage for s in used):
             yield hold(self.context, self.engines, c)

@@ -22,6 +22,7 @@ from .box_store import BoxStore
 from .boxes import BoxMap
 from .context import Context
 from .engine_gemm import hold, product, zero
+from .following import leaving, waiting
 from .persistent import Walk, walk
 from .places import slot_size, tile
 from .residency import resident, tile_bytes
@@ -116,7 +117,7 @@ class Roles:
             for t in s.body.storage
             if t.filled and t.buffer is not None
         }
-        self.absorbed = {id(s): frozenset(_fresh(self.launch.body, s)) for s in self.loops.values()}
+        self.absorbed = {id(s): tuple(_fresh(self.launch.body, s)) for s in self.loops.values()}
         self.sizes: dict[Buffer, int] = {}
         self.context.depths.update(self.rings)
         for storage in self.rings:
@@ -193,10 +194,12 @@ class Roles:
         apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
         pending = Pending(self.places.sharing, frozenset(apart))
         around = self.walk.around(body)
+        body = synchronised(around, pending, Sync(OWN_BARRIER, self.context.threads))
+        after = self.context.instructions.succession
         return (
             *self.quota(more=True),
             *self.start_counters(MAIN),
-            *synchronised(around, pending, Sync(OWN_BARRIER, self.context.threads)),
+            *leaving(after, waiting(after, body)),
             *self.stores.finish(),
         )
 
@@ -205,7 +208,8 @@ class Roles:
         chosen = Var("chosen", BOOL, self.context.unique("chosen"))
         again = reuse(self.launch, self.context.plan.bulk, self.context.plan.info)
         hints = tuple(self.engines.keep(again[name], v) for name, v in self.hints.items())
-        work = If(chosen, (*hints, *self.start_counters(COPY), *self.walk.around(body)))
+        copies = waiting(self.context.instructions.succession, self.walk.around(body))
+        work = If(chosen, (*hints, *self.start_counters(COPY), *copies))
         first = self.context.threads + self.context.plan.info.subgroup
         return (
             *self.quota(more=False),
@@ -237,7 +241,7 @@ class Roles:
             case For() if id(s) in self.names:
                 return self.own_loop(s)
             case Fill() if _is_zero(s) and self.accumulates(s.dst.buffer):
-                absorbed = any(s.dst.buffer in found for found in self.absorbed.values())
+                absorbed = any(s is fill for found in self.absorbed.values() for fill in found)
                 return iter(() if absorbed else (zero(self.context, self.engines, s.dst.buffer),))
             case Gemm() if self.on_engine(self.context.name_of(s)):
                 return self.product_at_once(s)
@@ -270,10 +274,14 @@ class Roles:
 
     def own_loop(self, s: For) -> Iterator[Stmt]:
         """The loop; where it may have no iteration, accumulators that its first product would begin are set to zero."""
-        fresh = self.absorbed[id(s)]
+        fresh = self.fresh(s)
         if fresh and not (isinstance(s.extent, int) and s.extent > 0):
             yield If(binary("<=", s.extent, 0), tuple(zero(self.context, self.engines, c) for c in fresh))
         yield from self.steps(s, MAIN)
+
+    def fresh(self, loop: For) -> tuple[Buffer, ...]:
+        """Accumulators that the first product of a loop begins."""
+        return tuple(dict.fromkeys(fill.dst.buffer for fill in self.absorbed[id(loop)]))
 
     def steps(self, s: For, stream: str) -> Iterator[Stmt]:
         name = self.names[id(s)]
@@ -384,17 +392,22 @@ def _sliceable(launch: Launch, loops: dict[str, For]) -> bool:
     return around(launch.body)
 
 
-def _fresh(body: Sequence[Stmt], loop: For) -> Iterator[Buffer]:
-    """Accumulators that are set to zero just before the loop, and that only one product of it uses."""
+def _fresh(body: Sequence[Stmt], loop: For) -> Iterator[Fill]:
+    """What sets accumulators to zero just before the loop, in which only one product uses each."""
     at = next((n for n, s in enumerate(body) if s is loop), None)
     if at is None:
         return
+    later: set[Buffer] = set()
     for s in reversed(body[:at]):
         if not isinstance(s, Fill | Alloc | Bind):
             return
-        if isinstance(s, Fill) and _is_zero(s):
-            users = [
-                t for t in statements(loop.body) if s.dst.buffer in (*read_buffers(t), *written_buffers(t))
-            ]
-            if len(users) == 1 and isinstance(users[0], Gemm) and users[0].c.buffer == s.dst.buffer:
-                yield s.dst.buffer
+        if isinstance(s, Fill) and _is_zero(s) and s.dst.buffer.storage not in later:
+            c = s.dst.buffer
+            users = [t for t in statements(loop.body) if c.storage in _touched(t)]
+            if len(users) == 1 and isinstance(users[0], Gemm) and users[0].c.buffer == c:
+                yield s
+        later |= _touched(s)
+
+
+def _touched(s: Stmt) -> set[Buffer]:
+    return {b.storage for b in (*read_buffers(s), *written_buffers(s))}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...expr import Buffer, Expr, Load, Select, children
-from ...program import If, Stmt, Store
+from ...program import Atomic, If, Stmt, Store
 from .conditions import Path
 
 Key = tuple[Buffer, tuple[Expr, ...]]
@@ -14,15 +14,19 @@ Key = tuple[Buffer, tuple[Expr, ...]]
 
 @dataclass
 class Uses:
-    """How a body uses one element: the paths to its reads and writes. ``needed``: it is read before it is surely set."""
+    """How a body uses one element: the paths to its reads and writes. ``needed``: it is read before it is surely set.
+
+    ``updates``: atomic ones without a result, with the paths to them.
+    """
 
     reads: list[Path] = field(default_factory=list[Path])
     writes: list[Path] = field(default_factory=list[Path])
+    updates: list[tuple[Atomic, Path]] = field(default_factory=list[tuple[Atomic, Path]])
     needed: bool = False
 
 
 def uses_of(body: Sequence[Stmt], path: Path) -> dict[Key, Uses] | None:
-    """Every element that a body of stores and branches touches; None for any other body. ``path`` leads to the body."""
+    """Every element that a body of stores, updates and branches touches; None for any other body. ``path`` leads to the body."""
     found = _Finder(path)
     return found.uses if all(found.step(s, path) for s in body) else None
 
@@ -52,6 +56,11 @@ class _Finder:
                     self.value(x, path)
                 self.uses.setdefault((s.buffer, s.indices), Uses()).writes.append(path)
                 return True
+            case Atomic(result=None, value=Expr() as value):
+                for x in (*s.indices, value):
+                    self.value(x, path)
+                self.uses.setdefault((s.buffer, s.indices), Uses()).updates.append((s, path))
+                return True
             case If():
                 self.value(s.condition, path)
                 sides = ((s.then, True), (s.other, False))
@@ -65,5 +74,5 @@ def writes_alone(uses: dict[Key, Uses]) -> list[Key]:
     touched: dict[Buffer, set[Key]] = {}
     for key in uses:
         touched.setdefault(key[0].storage, set()).add(key)
-    changed = {buffer.storage for (buffer, _), use in uses.items() if use.writes}
+    changed = {buffer.storage for (buffer, _), use in uses.items() if use.writes or use.updates}
     return [k for k in uses if len(touched[k[0].storage]) == 1 or k[0].storage not in changed]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...expr import Buffer, Const, Expr, Load, Select, Space, Var, binary, const, rebuilt, substitute
-from ...program import Alloc, For, If, Place, Stmt, Store
+from ...program import Alloc, Atomic, For, If, Place, Stmt, Store
 from ...program.visit import mapped
 from .conditions import Path, Run, holding, joined, steady
 from .context import Context
@@ -22,7 +22,7 @@ COST = {Space.GLOBAL: 4, Space.SHARED: 1}  # what a saved access is worth when l
 class Chunk:
     """An access of ``width`` neighbouring elements. ``read`` and ``write``: the path to it; None: never.
 
-    ``array``: where a thread keeps the elements while it computes.
+    ``array``: where a thread keeps the elements while it computes. ``update``: what is written is this update's value.
     """
 
     spot: Spot
@@ -30,6 +30,7 @@ class Chunk:
     read: Path | None
     write: Path | None
     array: Buffer
+    update: Atomic | None = None
 
     @property
     def size(self) -> int:
@@ -81,6 +82,8 @@ def _chunk(
     run = where.run(context, var, extent)
     if run == 1:
         return None
+    if use.updates:
+        return _update(context, use, where, loop, start, run)
     read = joined(use.reads) if use.needed else None
     write = joined(use.writes)
     if (use.needed and read is None) or (use.writes and write is None):
@@ -88,14 +91,39 @@ def _chunk(
     paths = [p for p in (read, write) if p is not None]
     if not all(steady(p) for p in paths):
         return None
-    for size in moves.widths:
-        width = size // where.buffer.dtype.bytes
+    widths = [size // where.buffer.dtype.bytes for size in moves.widths]
+    width = _widest(context, widths, run, paths, var, start)
+    return Chunk(where, width, read, write, _array(where)) if width else None
+
+
+def _update(
+    context: Context, use: Uses, where: Spot, loop: tuple[Var, int], start: Var, run: int
+) -> Chunk | None:
+    """The widest atomic update along a loop, of elements that the body does nothing else with."""
+    updates = context.instructions.updates
+    if updates is None or len(use.updates) != 1 or use.reads or use.writes:
+        return None
+    ((one, path),) = use.updates
+    if where.buffer.space is not Space.GLOBAL or one.order != "relaxed" or not steady(path):
+        return None
+    width = _widest(context, updates.widths(one.op, where.buffer.dtype), run, [path], loop[0], start)
+    return Chunk(where, width, None, path, _array(where), one) if width else None
+
+
+def _widest(
+    context: Context, widths: Sequence[int], run: int, paths: Sequence[Path], var: Var, start: Var
+) -> int:
+    """The first of ``widths`` that runs of elements are made of, and for which the conditions of all paths can be told; or 0."""
+    for width in widths:
         if width > 1 and run % width == 0:
             some = Run(context, var, binary("*", start, width), width)
             if all(some.everywhere(c, side) is not None for p in paths for c, side in p):
-                array = Buffer(where.buffer.name, (), where.buffer.dtype, Space.LOCAL)
-                return Chunk(where, width, read, write, array)
-    return None
+                return width
+    return 0
+
+
+def _array(where: Spot) -> Buffer:
+    return Buffer(where.buffer.name, (), where.buffer.dtype, Space.LOCAL)
 
 
 Placed = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
@@ -186,7 +214,7 @@ class _Group:
     def store(self, key: Key, c: Chunk, n: int, run: Run) -> Iterator[Stmt]:
         source = Place(c.array, (const(n),), "r", aligned=c.size)
         to, path = self.place(c, run, "w"), c.write or ()
-        move = self.once(self.moves.move(to, source, c.size))
+        move = self.once(self.written(c, to, source))
         inside = taken(run, path)
         if always(inside):
             yield move
@@ -194,9 +222,16 @@ class _Group:
             yield If(inside, (move,))
         else:
             e = self.context.var("e", c.width)
-            one = Store(*key, Load(c.array, (binary("+", e, n),)))
+            value = Load(c.array, (binary("+", e, n),))
+            one = Store(*key, value) if c.update is None else replace(c.update, value=value)
             steps = self.element((If(holding(path), (one,)),), binary("+", run.start, e))
             yield If(inside, (move,), (_loop(e, c.width, steps),))
+
+    def written(self, c: Chunk, to: Place, source: Place) -> Stmt:
+        updates = self.context.instructions.updates
+        if c.update is None or updates is None:
+            return self.moves.move(to, source, c.size)
+        return updates.update(c.update.op, replace(to, access="rw"), source, c.width)
 
     def once(self, s: Stmt) -> Stmt:
         return If(conjunction(self.first), (s,)) if self.first else s
@@ -275,6 +310,9 @@ def _renamed(s: Stmt, chunks: Mapping[Key, Chunk], e: Var) -> Stmt:
         and (c := chunks.get((s.buffer, s.indices))) is not None
     ):
         return replace(new, buffer=c.array, indices=(e,))
+    if isinstance(new, Atomic) and isinstance(s, Atomic) and (c := chunks.get((s.buffer, s.indices))):
+        assert new.value is not None, "an update has a value"
+        return Store(c.array, (e,), new.value, span=s.span)
     return new
 
 

@@ -36,6 +36,7 @@ void* shared_static(int id, size_t bytes, size_t alignment);   // the same place
 // ---- checked accesses of the running thread; bytes also is the alignment
 void read(const void* pointer, void* out, size_t bytes);
 void write(void* pointer, const void* in, size_t bytes);
+uint16_t atomic16(void* pointer, uint16_t (*change)(uint16_t old, uint16_t operand), uint16_t operand);
 uint32_t atomic(void* pointer, uint32_t (*change)(uint32_t old, uint32_t operand), uint32_t operand);
 uint32_t atomic_read(const void* pointer);
 uint64_t atomic64(void* pointer, uint64_t (*change)(uint64_t old, uint64_t operand), uint64_t operand);

@@ -283,6 +283,7 @@ uint32_t atomic_read(const void* p) {
   return value;
 }
 
+uint16_t atomic16(void* p, uint16_t (*change)(uint16_t, uint16_t), uint16_t operand) { return atomically<u16>(p, change, operand); }
 uint32_t atomic(void* p, uint32_t (*change)(uint32_t, uint32_t), uint32_t operand) { return atomically<u32>(p, change, operand); }
 uint64_t atomic64(void* p, uint64_t (*change)(uint64_t, uint64_t), uint64_t operand) { return atomically<u64>(p, change, operand); }
 
