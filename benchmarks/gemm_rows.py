@@ -86,12 +86,12 @@ CORES = 132
 def _small(m: int, n: int) -> dict[str, dict[str, Any]]:
     """Few rows: long steps of K, which begin at different places in each block. Rules found on an H200, fixed before the run."""
     if m <= 16:
-        long = {"block_M": 16, "block_K": 512, "num_stages": 2, "spread": 1}
+        long = {"block_M": 16, "block_K": 512, "num_stages": 2, "spread": 3}
         deep = {"block_M": 16, "block_K": 256, "num_stages": 5, "spread": 3}
         broad = {"block_M": 16, "block_N": 128, "block_K": 64, "num_stages": 10}
         if n > 64 * CORES:  # several waves
             return {"n128": broad, "k256": deep}
-        return {"k512": long, "k256": deep} if m > 8 else {"k256": deep, "k512": long}
+        return {"k512": long, "k256": deep}
     tall = {
         "kernel": "spread_gemm",
         "block_M": 64,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from generated import Product, findings
+from products import Product, compiled, faults
 
+LETTER = {"int8": "s", "uint8": "u"}
 PRODUCTS = [
-    Product(types, arch, extents, block, threads, transpose_a=turned[0], transpose_b=turned[1])
-    for types, arch in (("signed", "sm_70"), ("unsigned", "sm_70"), ("signed", "sm_103a"))
+    Product(*extents, block, dtype, "int32", "int32", *turned, threads=threads, arch=arch)
+    for dtype, arch in (("int8", "sm_70"), ("uint8", "sm_70"), ("int8", "sm_103a"))
     for extents, block, threads, turned in (
         ((32, 32, 64), (16, 16, 32), 32, (False, True)),
         ((33, 20, 70), (16, 16, 32), 64, (False, False)),
@@ -17,14 +18,14 @@ PRODUCTS = [
 
 
 @pytest.mark.parametrize("mode", ["late", "random"])
-@pytest.mark.parametrize("product", PRODUCTS, ids=str)
-def test_products(product: Product, mode: str, emulator: None):
-    source = product.source()
-    assert f"dot4_{product.types[0]}8(" in source.text.split('extern "C"', 1)[1]
-    assert not findings(product, mode, source)
+@pytest.mark.parametrize("p", PRODUCTS, ids=lambda p: f"{p}-{p.arch}")
+def test_products(p: Product, mode: str, emulator: None):
+    _, source = compiled(p)
+    assert f"dot4_{LETTER[p.dtype]}8(" in source.text.split('extern "C"', 1)[1]
+    assert not faults(p, source, mode)
 
 
 def test_words_are_read_where_they_lie(emulator: None):
     """Both operands contiguous along k: no byte is read by itself."""
-    body = PRODUCTS[0].source().text.split('extern "C"', 1)[1]
+    body = compiled(PRODUCTS[0])[1].text.split('extern "C"', 1)[1]
     assert "word" not in body
