@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from loops import BODIES, COUNTS, kernel
 
+import tile_core.language as T
 from tile_backend_cuda.backend import CudaBackend
 from tile_backend_cuda.prelude import emulate
 from tile_core import interpreter
@@ -95,3 +96,45 @@ def test_no_product_is_serialised():
     _, source = emitted(BY_NAME["product_of_a_product"], "sm_90a", **WIDE)
     artifact = CudaBackend().compiler(info("sm_90a")).compile(source, {})
     assert artifact.findings == ()
+
+
+@T.prim_func
+def counted_by_a_variable(
+    A: T.Tensor((256, 256), "float16"),
+    B: T.Tensor((256, 64), "float16"),
+    E: T.Tensor((4,), "int32"),
+    C: T.Tensor((256, 64), "float32"),
+):
+    with T.Kernel(4, threads=128) as bx:
+        a = T.alloc_shared((64, 64), "float16")
+        b = T.alloc_shared((64, 64), "float16")
+        c = T.alloc_fragment((64, 64), "float32")
+        count = T.alloc_var("int32")
+        count = E[bx]
+        T.clear(c)
+        for k in T.Pipelined(count, num_stages=2):
+            T.copy(A[bx * 64, k * 64], a)
+            T.copy(B[k * 64, 0], b)
+            T.gemm(a, b, c)
+        T.copy(c, C[bx * 64, 0])
+
+
+def test_a_loop_that_one_role_alone_can_count(emulator: None):
+    """Its copies are the threads', its products are the matrix engine's all the same."""
+    where = info("sm_90a")
+    source = CudaBackend().codegen(where).emit(make_plan(counted_by_a_variable.program, where))
+    kernel = source.text.split('extern "C"', 1)[1]
+    assert "wgmma_m64n64k16" in kernel and "tma_load" not in kernel
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((256, 256), (256, 64)))
+    counts, c = np.array([0, 1, 3, 4], np.int32), np.zeros((256, 64), np.float32)
+    wanted = np.concatenate(
+        [
+            a[64 * n : 64 * n + 64, : 64 * e].astype(np.float32) @ b[: 64 * e].astype(np.float32)
+            for n, e in enumerate(counts)
+        ]
+    )
+    for mode in ("late", "random"):
+        for report in emulate.run_all(source, [a, b, counts, c], {}, mode=mode):
+            assert report.clean, str(report)
+        assert (c == wanted).all()

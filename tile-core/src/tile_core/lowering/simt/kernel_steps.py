@@ -67,17 +67,13 @@ class KernelSteps:
             for _, step in run:
                 begins = bool(self.left_out(step.op))
                 body += self.settle if working and not begins else ()
-                body += self.drained(step, binary("+", extent, -back))
+                body += self.one(step, binary("+", extent, -back), groups=False)
                 working = begins
             body += self.settle if working else ()
             if isinstance(extent, int):
                 yield from body
             else:
                 yield UniformIf(binary(">=", extent, back), tuple(body), span=self.loop.span)
-
-    def drained(self, step: Step, iteration: Expr) -> tuple[Stmt, ...]:
-        """A step of one of the last iterations. Of the groups only those of such steps are at work."""
-        return (*self.groups(step, drain=True), *self.one(step, iteration, groups=False))
 
     def counter(self) -> Var:
         """Counts kernel steps: the user's own variable, if it counts iterations from 0."""
@@ -101,13 +97,12 @@ class KernelSteps:
         body = tuple(self.one(step, binary("-", k, step.stage), groups=False))
         yield UniformIf(binary(">=", k, step.stage), body, self.left_out(step.op), span=self.loop.span)
 
-    def groups(self, step: Step, drain: bool = False) -> Iterator[Stmt]:
-        """The waits of a step for groups."""
+    def groups(self, step: Step) -> Iterator[Stmt]:
+        """The waits of a step for groups. Steps that are left out after the loop begin none: there ``settle`` stands for them."""
         for w in step.waits:
             token = self.schedule.tokens[w.token]
             if token.kind == "group":
-                # steps that are left out of the drain begin no groups, so the counts of the loop do not hold there
-                yield from self.wait_group(step.op, token.producers[0], 0 if drain else w.distance)
+                yield from self.wait_group(step.op, token.producers[0], w.distance)
 
     def one(self, step: Step, iteration: Expr, groups: bool = True) -> Iterator[Stmt]:
         instance = self.context.simple(binary("+", self.base, iteration))

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...dtypes import BOOL, HANDLE, INT32, UINT64
-from ...expr import Buffer, Expr, Space, Var, binary, const, loads
+from ...expr import Buffer, Expr, Space, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
 from ...inference.schedule.program import Schedule, Token
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Stmt, Store, Sync
-from ...program.visit import expressions, read_buffers, statements, written_buffers
+from ...program.visit import statements
 from .arena import Arena, placed_tiles
 from .barriers import Pending, synchronised
 from .box_store import BoxStore
@@ -28,6 +28,7 @@ from .places import slot_size, tile
 from .residency import resident, tile_bytes
 from .reuse import reuse
 from .role_loop import COPY, MAIN, RoleLoop, is_end
+from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
 
 OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
@@ -62,25 +63,17 @@ class Roles:
 
     @staticmethod
     def of(context: Context, launch: Launch, lower: Lower) -> Roles | None:
-        """The split of a launch; None if no loop of it is scheduled over the copy engine, or one cannot be walked twice."""
+        """The split of a launch; None if it has nothing for engines that work by themselves.
+
+        Where a loop cannot be walked by two roles, no copy runs ahead, and products are waited for at once.
+        """
         info = context.plan.info
         if context.instructions.bulk is None or info.bulk is None or launch.thread_vars:
             return None
-        if launch.thread_count % info.bulk.group or launch.thread_count + info.bulk.group > info.max_threads:
+        if launch.thread_count % info.bulk.group:
             return None
-        inside = {id(s) for s in statements(launch.body)}
-        loops = {
-            r.name: r.stmt
-            for r in context.plan.graph.loops
-            if isinstance(r.stmt, For) and id(r.stmt) in inside and r.name in context.plan.schedules
-        }
-        products = any(
-            n.name in context.plan.engines and id(n.stmt) in inside and isinstance(n.stmt, Gemm)
-            for n in context.plan.graph.nodes
-        )
-        if not (loops or products) or not all(_steps_only(context, s) for s in loops.values()):
-            return None
-        if not _sliceable(launch, loops):
+        loops = walkable(context, launch)
+        if not loops and not has_products(context, launch):
             return None
         own = {name: context.plan.schedules[name] for name in loops}
         ahead = any(COPY in s.streams for s in own.values())
@@ -117,7 +110,7 @@ class Roles:
             for t in s.body.storage
             if t.filled and t.buffer is not None
         }
-        self.absorbed = {id(s): tuple(_fresh(self.launch.body, s)) for s in self.loops.values()}
+        self.absorbed = {id(s): tuple(fresh_fills(self.launch.body, s)) for s in self.loops.values()}
         self.sizes: dict[Buffer, int] = {}
         self.context.depths.update(self.rings)
         for storage in self.rings:
@@ -240,7 +233,7 @@ class Roles:
         match s:
             case For() if id(s) in self.names:
                 return self.own_loop(s)
-            case Fill() if _is_zero(s) and self.accumulates(s.dst.buffer):
+            case Fill() if is_zero(s) and self.accumulates(s.dst.buffer):
                 absorbed = any(s is fill for found in self.absorbed.values() for fill in found)
                 return iter(() if absorbed else (zero(self.context, self.engines, s.dst.buffer),))
             case Gemm() if self.on_engine(self.context.name_of(s)):
@@ -345,69 +338,3 @@ class Roles:
             name = f"{found.tensor.name}_box"
             self.maps[key] = Var(name, HANDLE, self.context.unique(name))
         return self.maps[key]
-
-
-def _is_zero(s: Fill) -> bool:
-    return s.dst.whole and getattr(s.value, "value", None) == 0
-
-
-def _steps_only(context: Context, loop: For) -> bool:
-    """Whether each statement of the body is one op of the schedule, or a scalar made of numbers that both roles know."""
-    graph = context.plan.graph
-    schedule = context.plan.schedules[graph.region_of(loop)]
-    for s in loop.body:
-        scalar = isinstance(s, Bind) and graph.names[id(s)] in schedule.everywhere
-        op = graph.names.get(id(s)) or graph.region_of(s)
-        if not (scalar or isinstance(s, Alloc) or op in schedule.ops):
-            return False
-    return len({graph.names[id(s)] for s in loop.body if id(s) in graph.names}) == sum(
-        id(s) in graph.names for s in loop.body
-    )
-
-
-def _sliceable(launch: Launch, loops: dict[str, For]) -> bool:
-    """Whether a thread that has no tiles can walk to all loops: what it must know comes from parameters alone."""
-    own = {id(s) for s in loops.values()}
-    written = {b.storage for s in statements(launch.body) for b in written_buffers(s)}
-
-    def around(body: Sequence[Stmt]) -> bool:
-        for s in body:
-            if id(s) in own:
-                known = list(read_buffers(replace(s, body=())))
-            elif isinstance(s, Bind):
-                known = list(read_buffers(s))
-            elif any(id(t) in own for t in statements((s,))):
-                if not isinstance(s, For | If):
-                    return False
-                inner = (s.body,) if isinstance(s, For) else (s.then, s.other)
-                if not all(around(b) for b in inner):
-                    return False
-                known = [b for x in expressions(s) for b in (load.buffer for load in loads(x))]
-            else:
-                continue
-            if any(b.space is not Space.GLOBAL or b.storage in written for b in known):
-                return False
-        return True
-
-    return around(launch.body)
-
-
-def _fresh(body: Sequence[Stmt], loop: For) -> Iterator[Fill]:
-    """What sets accumulators to zero just before the loop, in which only one product uses each."""
-    at = next((n for n, s in enumerate(body) if s is loop), None)
-    if at is None:
-        return
-    later: set[Buffer] = set()
-    for s in reversed(body[:at]):
-        if not isinstance(s, Fill | Alloc | Bind):
-            return
-        if isinstance(s, Fill) and _is_zero(s) and s.dst.buffer.storage not in later:
-            c = s.dst.buffer
-            users = [t for t in statements(loop.body) if c.storage in _touched(t)]
-            if len(users) == 1 and isinstance(users[0], Gemm) and users[0].c.buffer == c:
-                yield s
-        later |= _touched(s)
-
-
-def _touched(s: Stmt) -> set[Buffer]:
-    return {b.storage for b in (*read_buffers(s), *written_buffers(s))}

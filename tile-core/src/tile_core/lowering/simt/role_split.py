@@ -1,0 +1,101 @@
+"""Which loops of a launch two roles can walk, one that copies ahead and one that computes; and what a loop finds prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...expr import Buffer, Space, loads
+from ...program import Alloc, Bind, Fill, For, Gemm, If, Launch, Stmt
+from ...program.visit import expressions, read_buffers, statements, written_buffers
+from .context import Context
+
+
+def walkable(context: Context, launch: Launch) -> dict[str, For]:
+    """The scheduled loops of a launch by name; none if one of them cannot be walked by two roles."""
+    info, plan = context.plan.info, context.plan
+    inside = {id(s) for s in statements(launch.body)}
+    loops = {
+        r.name: r.stmt
+        for r in plan.graph.loops
+        if isinstance(r.stmt, For) and id(r.stmt) in inside and r.name in plan.schedules
+    }
+    room = info.bulk is not None and launch.thread_count + info.bulk.group <= info.max_threads
+    alike = all(_steps_only(context, s) for s in loops.values()) and _sliceable(launch, loops)
+    return loops if room and alike else {}
+
+
+def has_products(context: Context, launch: Launch) -> bool:
+    """Whether the matrix engine has something to do in a launch."""
+    inside = {id(s) for s in statements(launch.body)}
+    return any(
+        n.name in context.plan.engines and id(n.stmt) in inside and isinstance(n.stmt, Gemm)
+        for n in context.plan.graph.nodes
+    )
+
+
+def is_zero(s: Fill) -> bool:
+    """Whether a fill sets a whole tile to zero."""
+    return s.dst.whole and getattr(s.value, "value", None) == 0
+
+
+def _steps_only(context: Context, loop: For) -> bool:
+    """Whether each statement of the body is one op of the schedule, or a scalar made of numbers that both roles know."""
+    graph = context.plan.graph
+    schedule = context.plan.schedules[graph.region_of(loop)]
+    for s in loop.body:
+        scalar = isinstance(s, Bind) and graph.names[id(s)] in schedule.everywhere
+        op = graph.names.get(id(s)) or graph.region_of(s)
+        if not (scalar or isinstance(s, Alloc) or op in schedule.ops):
+            return False
+    return len({graph.names[id(s)] for s in loop.body if id(s) in graph.names}) == sum(
+        id(s) in graph.names for s in loop.body
+    )
+
+
+def _sliceable(launch: Launch, loops: dict[str, For]) -> bool:
+    """Whether a thread that has no tiles can walk to all loops: what it must know comes from parameters alone."""
+    own = {id(s) for s in loops.values()}
+    written = {b.storage for s in statements(launch.body) for b in written_buffers(s)}
+
+    def around(body: Sequence[Stmt]) -> bool:
+        for s in body:
+            if id(s) in own:
+                known = list(read_buffers(replace(s, body=())))
+            elif isinstance(s, Bind):
+                known = list(read_buffers(s))
+            elif any(id(t) in own for t in statements((s,))):
+                if not isinstance(s, For | If):
+                    return False
+                inner = (s.body,) if isinstance(s, For) else (s.then, s.other)
+                if not all(around(b) for b in inner):
+                    return False
+                known = [b for x in expressions(s) for b in (load.buffer for load in loads(x))]
+            else:
+                continue
+            if any(b.space is not Space.GLOBAL or b.storage in written for b in known):
+                return False
+        return True
+
+    return around(launch.body)
+
+
+def fresh_fills(body: Sequence[Stmt], loop: For) -> Iterator[Fill]:
+    """What sets accumulators to zero just before the loop, in which only one product uses each."""
+    at = next((n for n, s in enumerate(body) if s is loop), None)
+    if at is None:
+        return
+    later: set[Buffer] = set()
+    for s in reversed(body[:at]):
+        if not isinstance(s, Fill | Alloc | Bind):
+            return
+        if isinstance(s, Fill) and is_zero(s) and s.dst.buffer.storage not in later:
+            c = s.dst.buffer
+            users = [t for t in statements(loop.body) if c.storage in _touched(t)]
+            if len(users) == 1 and isinstance(users[0], Gemm) and users[0].c.buffer == c:
+                yield s
+        later |= _touched(s)
+
+
+def _touched(s: Stmt) -> set[Buffer]:
+    return {b.storage for b in (*read_buffers(s), *written_buffers(s))}
