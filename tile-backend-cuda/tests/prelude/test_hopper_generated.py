@@ -36,6 +36,8 @@ RAGGED = [
     Product(130, 24, 40, (128, 16, 64), threads=128),
     Product(200, 136, 72, (128, 64, 64), a_t=True, b_t=False),
     Product(65, 72, 33 * 8, (64, 72, 64), out="float32", threads=128),
+    # the second group begins at column 48: panels of 16 columns, since 32 do not divide it
+    Product(24, 92, 240, (64, 96, 64), a_t=True, b_t=False),
 ]
 SYMBOLIC = [
     Product(300, 264, 200, (128, 128, 64), symbolic=True),
@@ -69,6 +71,15 @@ def test_pairs_share_copies(emulator: None):
     assert "tma_load_2d_multicast" in source.text and source.launch.extra["cluster"]
     for mode in ("late", "early", "random"):
         assert faults(p, source, mode) == ""
+
+
+def test_a_loop_whose_products_are_not_the_engine_s(emulator: None):
+    """Its accumulator is set to zero by the threads, where it stands in the program."""
+    p = Product(
+        70, 64, 72, (64, 64, 32), "float64", "float64", "float64", b_t=True, threads=128, symbolic=True
+    )
+    _, source = compiled(p)
+    assert "tma_load_2d" in source.text and faults(p, source, "late") == ""
 
 
 @pytest.mark.parametrize("m", [1, 128])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..expr import Buffer, Space
 from ..hardware import BulkRules
-from ..layout.layout import Layout
+from ..layout.layout import Layout, grouped
 from ..program import Gemm, Region
 from .model import GemmChoice
 from .rules.gemm import flipped
@@ -20,10 +20,11 @@ def runs_alone(s: Gemm, choice: GemmChoice | None, layouts: Layouts, rules: Bulk
         return False
     if not s.c.whole or layouts.get(s.c.buffer) != choice.c or choice.c.padded:
         return False
-    if s.b.buffer.space is not Space.SHARED or not _readable(layouts, s.b):
+    if s.b.buffer.space is not Space.SHARED or not _readable(layouts, s.b, 0 if s.transpose_b else choice.n):
         return False
     if s.a.buffer.space is Space.SHARED:
-        return choice.atom.shared_a and _readable(layouts, s.a)
+        rows = choice.atom.shape[0] if s.transpose_a else 0
+        return choice.atom.shared_a and _readable(layouts, s.a, rows)
     held = s.a.whole and s.a.buffer.space is Space.FRAGMENT
     return held and choice.a is not None and layouts.get(s.a.buffer) == _held(choice.a, s)
 
@@ -32,13 +33,16 @@ def _held(a: Layout, s: Gemm) -> Layout:
     return flipped(a) if s.transpose_a else a
 
 
-def _readable(layouts: Layouts, r: Region) -> bool:
-    """A whole tile of two dimensions with a layout of its own."""
+def _readable(layouts: Layouts, r: Region, unit: int) -> bool:
+    """A whole tile of two dimensions with a layout of its own, in which operands that are ``unit`` columns apart begin panels."""
     layout = layouts.get(r.buffer)
-    return (
-        r.whole
-        and r.buffer.source is None
-        and layout is not None
-        and len(layout.shape) == 2
-        and not layout.padded
-    )
+    if (
+        not r.whole
+        or r.buffer.source is not None
+        or layout is None
+        or len(layout.shape) != 2
+        or layout.padded
+    ):
+        return False
+    groups = grouped(layout)
+    return groups is not None and unit % groups[1][-1].extent == 0

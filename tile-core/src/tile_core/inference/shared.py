@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from math import prod
+from math import gcd, prod
 
 from ..expr import Space
 from ..hardware import TargetInfo
@@ -60,7 +60,7 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
     demands, bulk = _demands(tile, flat, solution)
     threads, subgroup = solution.problem.threads, solution.info.subgroup
     of = partial(_patterns, demands=demands, bits=tile.bits, threads=threads, subgroup=subgroup)
-    spans = _boxes(flat.shape, tile.bits, solution.info) if bulk else []
+    spans = _boxes(flat.shape, tile.bits, solution.info, _unit(tile, solution)) if bulk else []
     if bulk == REQUIRED and not any(spans):
         found = Choice(_unswizzled(flat.shape, tile.bits), 0, 0, "no swizzle")
     elif spans:
@@ -73,14 +73,32 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
     return replace(found, layout=flat.lifted(found.layout))
 
 
-def _boxes(shape: tuple[int, int], bits: int, info: TargetInfo) -> list[int]:
-    """Spans of a tile whose panels each begin where the copy engine can write."""
+def _unit(tile: Tile, solution: Solution) -> int:
+    """Columns from one start of a matrix instruction's operand to the next, where rows of the tile do not run along k; else 0.
+
+    An operand begins with a panel: the unit goes from panel to panel by one distance (PTX ISA, matrix descriptors, and alike
+    elsewhere).
+    """
+    out = 0
+    for op in solution.problem.ops:
+        choice = solution.gemms.get(op.name) if isinstance(op, Multiply) else None
+        if not isinstance(op, Multiply) or choice is None or choice.atom is None or not choice.atom.shared_a:
+            continue
+        if _is(op.b, tile, solution) and not op.b_transposed:
+            out = gcd(out, choice.n)
+        if _is(op.a, tile, solution) and op.a_transposed:
+            out = gcd(out, choice.atom.shape[0])
+    return out
+
+
+def _boxes(shape: tuple[int, int], bits: int, info: TargetInfo, unit: int) -> list[int]:
+    """Spans of a tile whose panels each begin where the copy engine can write, and at which operands begin."""
     rows, columns = shape
     place = info.bulk.place if info.bulk else 1
     return [
         span
         for span in legal_spans(columns, bits, info.panel_spans)
-        if columns * bits == span * 8 or rows * span % place == 0
+        if (columns * bits == span * 8 or rows * span % place == 0) and unit * bits % ((span or 1) * 8) == 0
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ...expr import Buffer, Space, loads
@@ -80,8 +80,8 @@ def _sliceable(launch: Launch, loops: dict[str, For]) -> bool:
     return around(launch.body)
 
 
-def fresh_fills(body: Sequence[Stmt], loop: For) -> Iterator[Fill]:
-    """What sets accumulators to zero just before the loop, in which only one product uses each."""
+def fresh_fills(body: Sequence[Stmt], loop: For, on_engine: Callable[[Gemm], bool]) -> Iterator[Fill]:
+    """What sets accumulators to zero just before the loop, in which only one product uses each, one of the engine's."""
     at = next((n for n, s in enumerate(body) if s is loop), None)
     if at is None:
         return
@@ -92,7 +92,7 @@ def fresh_fills(body: Sequence[Stmt], loop: For) -> Iterator[Fill]:
         if isinstance(s, Fill) and is_zero(s) and s.dst.buffer.storage not in later:
             c = s.dst.buffer
             users = [t for t in statements(loop.body) if c.storage in _touched(t)]
-            if len(users) == 1 and isinstance(users[0], Gemm) and users[0].c.buffer == c:
+            if len(users) == 1 and isinstance(u := users[0], Gemm) and u.c.buffer == c and on_engine(u):
                 yield s
         later |= _touched(s)
 

@@ -110,7 +110,9 @@ class Roles:
             for t in s.body.storage
             if t.filled and t.buffer is not None
         }
-        self.absorbed = {id(s): tuple(fresh_fills(self.launch.body, s)) for s in self.loops.values()}
+        self.absorbed = {
+            id(s): tuple(fresh_fills(self.launch.body, s, self.on_engine_now)) for s in self.loops.values()
+        }
         self.sizes: dict[Buffer, int] = {}
         self.context.depths.update(self.rings)
         for storage in self.rings:
@@ -236,7 +238,7 @@ class Roles:
             case Fill() if is_zero(s) and self.accumulates(s.dst.buffer):
                 absorbed = any(s is fill for found in self.absorbed.values() for fill in found)
                 return iter(() if absorbed else (zero(self.context, self.engines, s.dst.buffer),))
-            case Gemm() if self.on_engine(self.context.name_of(s)):
+            case Gemm() if self.on_engine_now(s):
                 return self.product_at_once(s)
             case Copy():
                 stored = self.stores.store(s)
@@ -253,6 +255,9 @@ class Roles:
     def on_engine(self, op: str) -> bool:
         """Whether a gemm is the matrix engine's."""
         return op in self.context.plan.engines and op not in self.context.plan.bulk
+
+    def on_engine_now(self, s: Gemm) -> bool:
+        return self.on_engine(self.context.name_of(s))
 
     def product_at_once(self, s: Gemm) -> Iterator[Stmt]:
         """A product outside the steps of a scheduled loop: the threads wait for it."""
