@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tile_core.backend import Source
-from tile_core.errors import InternalError, Unsupported
-from tile_core.expr import Buffer, Expr, Space, Var, text
+from tile_core.expr import Expr, Var, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.overlap import overlapped
 from tile_core.inference.plan import TilePlan
+from tile_core.lowering.entry import Entry
 from tile_core.lowering.printer import Printer
-from tile_core.lowering.simt.arena import size_of
 from tile_core.lowering.simt.boxes import BoxMap
 from tile_core.lowering.simt.lower import Lowered, lower_for
-from tile_core.program import Alloc, Launch, Param, TileProgram
-from tile_core.program.verify import used_dimensions
-from tile_core.program.visit import buffers
+from tile_core.program import Launch, TileProgram
 from tile_core.signature import launch_params, launch_spec, workspaces
 
 from ..compiler.options import Options
@@ -138,69 +135,36 @@ class _Entry:
         boxes: Mapping[BoxMap, Var],
         resident: int,
     ) -> None:
-        self.info, self.program, self.launch, self.name = info, program, launch, name
-        self.boxes, self.resident = boxes, resident
+        self.name, self.boxes, self.resident = name, boxes, resident
         self.printer = Printer(CUDA)
-        self.shared = 0
+        self.entry = Entry(info, program, launch, self.printer)
+
+    @property
+    def shared(self) -> int:
+        return self.entry.shared
+
+    def parameters(self) -> Iterator[tuple[str, str]]:
+        yield from self.entry.arguments()
+        yield from self.entry.dimensions()
+        for v in self.boxes.values():
+            yield "const __grid_constant__ TensorMap", f"{self.printer.name(v)}_map"
+        yield from self.entry.workspaces()
 
     def lines(self) -> Iterator[str]:
-        arguments = ", ".join(self.argument(p) for p in self.program.params)
-        dims = "".join(
-            f", {self.printer.type(v.dtype)} {self.printer.name(v)}" for v in used_dimensions(self.program)
-        )
-        dims += "".join(
-            f", const __grid_constant__ TensorMap {self.printer.name(v)}_map" for v in self.boxes.values()
-        )
-        dims += "".join(
-            f", {self.printer.type(b.dtype)}* {self.printer.name(b)}" for b in workspaces(self.program)
-        )
-        bounds = f"{self.launch.thread_count}{f', {self.resident}' if self.resident else ''}"
-        yield f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}({arguments}{dims}) {{'
+        given = ", ".join(f"{type} {name}" for type, name in self.parameters())
+        launch = self.entry.launch
+        bounds = f"{launch.thread_count}{f', {self.resident}' if self.resident else ''}"
+        yield f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}({given}) {{'
         yield "  alignas(1024) extern __shared__ unsigned char arena[];"
         for v in self.boxes.values():
             yield f"  const TensorMap* const {self.printer.name(v)} = &{self.printer.name(v)}_map;"
-        yield from self.numbers()
-        yield from self.tiles()
-        yield from self.views()
-        yield from self.printer.block(self.launch.body, 1)
+        for line in (*self.numbers(launch), *self.entry.tiles("arena"), *self.entry.views()):
+            yield f"  {line}"
+        yield from self.printer.block(launch.body, 1)
         yield "}"
 
-    def argument(self, p: Param) -> str:
-        value = p.value
-        if isinstance(value, Buffer):
-            return f"{self.printer.type(value.dtype)}* {self.printer.name(value)}"
-        if value.dtype.kind == "handle":
-            return f"void* {self.printer.name(value)}"
-        return f"{self.printer.type(value.dtype)} {self.printer.name(value)}"
-
-    def numbers(self) -> Iterator[str]:
+    def numbers(self, launch: Launch) -> Iterator[str]:
         """Block numbers and this thread's number. The first block number changes fastest, as blockIdx.x does."""
-        for v, axis in zip(self.launch.vars, "xyz", strict=False):
-            yield f"  const int {self.printer.name(v)} = blockIdx.{axis};"
-        yield f"  const int {self.printer.name(self.launch.thread_vars[0])} = threadIdx.x;"
-
-    def tiles(self) -> Iterator[str]:
-        """Shared tiles in the arena, where the lowering has put them."""
-        for s in self.launch.body:
-            if not isinstance(s, Alloc) or s.buffer.space is not Space.SHARED:
-                continue
-            if s.offset is None:
-                raise InternalError(f"{s.buffer.name} has no place in shared memory")
-            type = self.printer.type(s.buffer.dtype)
-            yield f"  {type}* const {self.printer.name(s.buffer)} = reinterpret_cast<{type}*>(arena + {s.offset});"
-            self.shared = max(self.shared, s.offset + size_of(s.buffer))
-        space = self.info.space("shared")
-        if space is not None and self.shared > space.capacity:
-            raise Unsupported(
-                f"the block needs {self.shared} bytes of shared memory, {self.info.target} has {space.capacity}",
-                self.launch.span,
-                help="use smaller tiles, or fewer of them or of the stages of a loop",
-            )
-
-    def views(self) -> Iterator[str]:
-        """Buffers that read the memory of another one with another type."""
-        for b in buffers(self.launch.body):
-            owner: Buffer | Var | None = b.base or b.source
-            if owner is not None and b.space in (Space.GLOBAL, Space.SHARED):
-                type = self.printer.type(b.dtype)
-                yield f"  {type}* const {self.printer.name(b)} = reinterpret_cast<{type}*>({self.printer.name(owner)});"
+        for v, axis in zip(launch.vars, "xyz", strict=False):
+            yield f"const int {self.printer.name(v)} = blockIdx.{axis};"
+        yield f"const int {self.printer.name(launch.thread_vars[0])} = threadIdx.x;"

@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tile_core.backend import Source
 from tile_core.errors import TileError
-from tile_core.runtime.binding import evaluate
 from tile_core.testing import machine
 
 from .table import MARK, host_prelude
@@ -76,40 +73,12 @@ def run(text: str, entry: str, arguments: Sequence[Any], **launch: Any) -> machi
 def run_all(
     source: Source, arguments: Sequence[Any], dims: Mapping[str, int], **how: Any
 ) -> list[machine.Report]:
-    """Every launch of generated code, in order. Arrays change in place; ``dims``: values of symbolic dimensions.
+    """Every launch of generated code, in order, as ``machine.run_source``."""
 
-    ``how``: mode, seed and timeout of ``machine.run``.
-    """
-    spec = source.launch
-    values: dict[str, Any] = dict(zip((p.name for p in spec.params), arguments))
-    values |= {p.name: dims[p.name] for p in spec.params[len(arguments) :]}
-    values |= {
-        f"workspace{n}": np.zeros(int(np.prod([evaluate(d, dims) for d in shape])) * size, np.uint8)
-        for n, (shape, size) in enumerate(spec.extra.get("workspaces", ()))
-    }
-    values |= {row["name"]: _map(row, values) for row in spec.extra.get("tensor_maps", ())}
-    reports: list[machine.Report] = []
-    for entry, grid, threads in spec.entries:
-        extents = [evaluate(e, dims) for e in grid]
-        wanted = spec.extra.get("when", {}).get(entry, 1)
-        if 0 in extents or not evaluate(wanted, dims):
-            continue
-        names = spec.extra.get("parameters", {}).get(entry, tuple(values))
-        shared = spec.extra.get("shared", {}).get(entry, 0)
-        given = [values[n] for n in names]
-        reports.append(
-            run(
-                source.text,
-                entry,
-                given,
-                grid=extents,
-                threads=threads,
-                shared_bytes=shared,
-                cluster=spec.extra.get("cluster", {}).get(entry, (1, 1, 1)),
-                **how,
-            )
-        )
-    return reports
+    def maps(values: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {row["name"]: _map(row, values) for row in source.launch.extra.get("tensor_maps", ())}
+
+    return machine.run_source(source, run, arguments, dims, maps, **how)
 
 
 def _map(row: Mapping[str, Any], values: Mapping[str, Any]) -> machine.Packed | int:

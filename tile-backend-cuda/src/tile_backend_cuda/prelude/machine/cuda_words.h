@@ -4,6 +4,11 @@
 
 #include "machine.h"
 #include "numbers.h"
+#include "words.h"
+
+namespace cuda {
+using namespace numbers;
+}
 
 inline int __float_as_int(float x) { return (int)cuda::bits_of(x); }
 inline float __int_as_float(int x) { return cuda::float_of((uint32_t)x); }
@@ -37,40 +42,11 @@ template <class T> inline T min(T a, T b) { return b < a ? b : a; }
 template <class T> inline T max(T a, T b) { return a < b ? b : a; }
 
 // Atomics on words of 16, 32 and 64 bits, of shared or global memory.
-namespace cuda {
-template <class T, class F> inline T change_word(T* p, F f) {
-  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "atomics work on words of 16, 32 and 64 bits");
-  T old;
-  if constexpr (sizeof(T) == 2) {
-    const uint16_t seen = machine::atomic16(p, [](uint16_t a, uint16_t) { return a; }, 0);
-    memcpy(&old, &seen, 2);
-    const T fresh = f(old);
-    uint16_t bits;
-    memcpy(&bits, &fresh, 2);
-    machine::atomic16(p, [](uint16_t, uint16_t b) { return b; }, bits);
-  } else if constexpr (sizeof(T) == 4) {
-    const uint32_t seen = machine::atomic_read(p);
-    memcpy(&old, &seen, 4);
-    const T fresh = f(old);
-    uint32_t bits;
-    memcpy(&bits, &fresh, 4);
-    if (bits != seen) machine::atomic(p, [](uint32_t, uint32_t b) { return b; }, bits);
-  } else {
-    const uint64_t seen = machine::atomic64(p, [](uint64_t a, uint64_t) { return a; }, 0);
-    memcpy(&old, &seen, 8);
-    const T fresh = f(old);
-    uint64_t bits;
-    memcpy(&bits, &fresh, 8);
-    machine::atomic64(p, [](uint64_t, uint64_t b) { return b; }, bits);
-  }
-  return old;
-}
-}  // namespace cuda
-template <class T> inline T atomicAdd(T* p, T v) { return cuda::change_word(p, [&](T a) { return (T)(a + v); }); }
-template <class T> inline T atomicMin(T* p, T v) { return cuda::change_word(p, [&](T a) { return v < a ? v : a; }); }
-template <class T> inline T atomicMax(T* p, T v) { return cuda::change_word(p, [&](T a) { return a < v ? v : a; }); }
-template <class T> inline T atomicAnd(T* p, T v) { return cuda::change_word(p, [&](T a) { return (T)(a & v); }); }
-template <class T> inline T atomicOr(T* p, T v) { return cuda::change_word(p, [&](T a) { return (T)(a | v); }); }
-template <class T> inline T atomicXor(T* p, T v) { return cuda::change_word(p, [&](T a) { return (T)(a ^ v); }); }
-template <class T> inline T atomicExch(T* p, T v) { return cuda::change_word(p, [&](T) { return v; }); }
-template <class T> inline T atomicCAS(T* p, T expected, T v) { return cuda::change_word(p, [&](T a) { return a == expected ? v : a; }); }
+template <class T> inline T atomicAdd(T* p, T v) { return machine::change_word(p, [&](T a) { return (T)(a + v); }); }
+template <class T> inline T atomicMin(T* p, T v) { return machine::change_word(p, [&](T a) { return v < a ? v : a; }); }
+template <class T> inline T atomicMax(T* p, T v) { return machine::change_word(p, [&](T a) { return a < v ? v : a; }); }
+template <class T> inline T atomicAnd(T* p, T v) { return machine::change_word(p, [&](T a) { return (T)(a & v); }); }
+template <class T> inline T atomicOr(T* p, T v) { return machine::change_word(p, [&](T a) { return (T)(a | v); }); }
+template <class T> inline T atomicXor(T* p, T v) { return machine::change_word(p, [&](T a) { return (T)(a ^ v); }); }
+template <class T> inline T atomicExch(T* p, T v) { return machine::change_word(p, [&](T) { return v; }); }
+template <class T> inline T atomicCAS(T* p, T expected, T v) { return machine::change_word(p, [&](T a) { return a == expected ? v : a; }); }

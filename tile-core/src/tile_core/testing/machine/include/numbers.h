@@ -1,10 +1,10 @@
-// Small floating types in software: bits to float and back, rounding to nearest even as the conversions of the PTX ISA do.
+// Small floating types in software: bits to float and back, rounding to nearest even.
 #pragma once
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-namespace cuda {
+namespace numbers {
 
 inline uint32_t bits_of(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 inline float float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
@@ -13,7 +13,7 @@ inline float float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 struct Format {
   int exponent, mantissa;
   bool infinities;                    // e4m3 has none: its largest exponent is of numbers, but for one NaN
-  bool saturates;                     // conversions clamp to the largest finite number (.satfinite)
+  bool saturates;                     // conversions clamp to the largest finite number
 };
 constexpr Format HALF = {5, 10, true, false}, BRAIN = {8, 7, true, false}, E4M3 = {4, 3, false, true}, E5M2 = {5, 2, true, true};
 
@@ -56,7 +56,7 @@ inline float e5m2_to_float(uint32_t v) { return (float)decode(v & 0xff, E5M2); }
 inline uint8_t float_to_e4m3(float x) { return (uint8_t)encode(x, E4M3); }
 inline uint8_t float_to_e5m2(float x) { return (uint8_t)encode(x, E5M2); }
 
-// cvt.rna.tf32.f32: to nearest, ties away from zero, 10 bits of mantissa
+// tfloat32: to nearest, ties away from zero, 10 bits of mantissa
 inline uint32_t float_to_tf32(float x) {
   const uint32_t u = bits_of(x);
   return (u & 0x7f800000) == 0x7f800000 ? u : (u + 0x1000) & ~0x1fffu;
@@ -79,4 +79,4 @@ inline float fma_(float a, float b, float c) { return fmaf(a, b, c); }
 inline float max_(float a, float b, float) { return fmaxf(a, b); }
 inline float min_(float a, float b, float) { return fminf(a, b); }
 
-}  // namespace cuda
+}  // namespace numbers
