@@ -13,7 +13,7 @@ from written import add, tensors
 import tile_core as tile
 from tile_backend_cuda import probe
 from tile_backend_cuda.backend import CudaBackend
-from tile_backend_cuda.prelude import emulate
+from tile_backend_cuda.prelude.emulate import CudaEmulator
 from tile_core import interpreter
 from tile_core.errors import BackendError, NoDevice, Unsupported
 from tile_core.hardware import Device, Target
@@ -88,7 +88,7 @@ def test_types_without_a_matrix_instruction_are_multiplied_by_the_cores(types: A
     made = arguments.made(case)
     wanted = arguments.copies(made)
     interpreter.run(case.program, wanted)
-    for report in emulate.run_all(emitted(case, arch), made, {}, mode="late"):
+    for report in CudaEmulator().run(emitted(case, arch), made, {}, mode="late"):
         assert report.clean, str(report)
     arguments.compare(case, made, wanted)
 

@@ -11,6 +11,7 @@ from tile_core.backend import (
     Check,
     Codegen,
     Compiler,
+    Emulator,
     Launcher,
     Lowering,
     Timer,
@@ -21,7 +22,7 @@ from tile_core.hardware import Device, Target, TargetInfo
 
 class CudaBackend(Backend):
     name = "cuda"
-    api = ApiVersion(1, 0)
+    api = ApiVersion(1, 1)
     torch_devices = (("cuda", False),)
     dlpack_devices = (2,)  # kDLCUDA
     preference = 10
@@ -81,6 +82,11 @@ class CudaBackend(Backend):
         from .timer import CudaTimer
 
         return CudaTimer(CudaLauncher(device))
+
+    def emulator(self, info: TargetInfo) -> Emulator:
+        from .prelude.emulate import CudaEmulator
+
+        return CudaEmulator()
 
     def checks(self) -> Sequence[Check]:
         from .checks import CHECKS

@@ -1,4 +1,4 @@
-"""The conformance cases: what the backend generates, under the emulator, against the interpreter."""
+"""The conformance cases under the emulator for the architectures that the conformance kit leaves out: all but the default."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("tile_backend_cuda.codegen")
 
 
 # all cases where the instructions differ; on the other architectures what multiplies matrices
-EVERYTHING, PRODUCTS = ("sm_75", "sm_80", "sm_90a"), ("sm_86", "sm_89", "sm_120a")
+EVERYTHING, PRODUCTS = ("sm_75", "sm_80"), ("sm_86", "sm_89", "sm_120a")
 RUNS = [
     pytest.param(case, arch, id=f"{case}-{arch}")
     for case in CASES

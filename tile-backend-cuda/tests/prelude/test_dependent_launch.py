@@ -12,7 +12,7 @@ import update_cases
 from tile_backend_cuda.backend import CudaBackend
 from tile_backend_cuda.compiler import CudaCompiler
 from tile_backend_cuda.launcher.outline import outline
-from tile_backend_cuda.prelude import emulate
+from tile_backend_cuda.prelude.emulate import CudaEmulator
 from tile_core import interpreter
 from tile_core.errors import Unsupported
 from tile_core.hardware import Target
@@ -66,7 +66,7 @@ def test_kernels_wait_and_are_right(name: str, arch: str, emulator: None):
     made = arguments.made(case)
     wanted = arguments.copies(made)
     interpreter.run(case.program, wanted)
-    for report in emulate.run_all(source, made, {}, mode="random"):
+    for report in CudaEmulator().run(source, made, {}, mode="random"):
         assert report.clean, str(report)
     arguments.compare(case, made, wanted)
 

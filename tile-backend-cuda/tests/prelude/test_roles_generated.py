@@ -11,7 +11,7 @@ from loops import BODIES, COUNTS, kernel
 
 import tile_core.language as T
 from tile_backend_cuda.backend import CudaBackend
-from tile_backend_cuda.prelude import emulate
+from tile_backend_cuda.prelude.emulate import CudaEmulator
 from tile_core import interpreter
 from tile_core.backend import Source
 from tile_core.hardware import Target, TargetInfo
@@ -60,7 +60,7 @@ def test_body(body: Any, how: dict[str, Any], arch: str, emulator: None):
     interpreter.run(program, wanted)
     for mode in ("late", "early", "random"):
         got = [np.copy(x) for x in given]
-        for report in emulate.run_all(source, got, {}, mode=mode):
+        for report in CudaEmulator().run(source, got, {}, mode=mode):
             assert report.clean, str(report)
         for x, y in zip(got, wanted, strict=True):
             np.testing.assert_array_equal(x, y)
@@ -135,6 +135,6 @@ def test_a_loop_that_one_role_alone_can_count(emulator: None):
         ]
     )
     for mode in ("late", "random"):
-        for report in emulate.run_all(source, [a, b, counts, c], {}, mode=mode):
+        for report in CudaEmulator().run(source, [a, b, counts, c], {}, mode=mode):
             assert report.clean, str(report)
         assert (c == wanted).all()

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tile_backend_cuda.backend import CudaBackend
-from tile_backend_cuda.prelude import emulate
-from tile_backend_cuda.prelude.emulate import kernel_of
+from tile_backend_cuda.prelude.emulate import CudaEmulator, kernel_of
 from tile_core import interpreter
 from tile_core.hardware import Target
 from tile_core.layout.convert import Kind, convert
@@ -33,7 +32,7 @@ def passes(make: Any, dtype: str, arch: str = "sm_80") -> str:
     interpreter.run(case.program, wanted)
     for mode in ("late", "random"):
         got = arguments.copies(made)
-        for report in emulate.run_all(source, got, {}, mode=mode):
+        for report in CudaEmulator().run(source, got, {}, mode=mode):
             assert report.clean, str(report)
         arguments.compare(case, got, wanted)
     return kernel_of(source.text).split('extern "C"', 1)[1]

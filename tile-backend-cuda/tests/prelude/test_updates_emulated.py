@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tile_backend_cuda.backend import CudaBackend
-from tile_backend_cuda.prelude import emulate
-from tile_backend_cuda.prelude.emulate import kernel_of
+from tile_backend_cuda.prelude.emulate import CudaEmulator, kernel_of
 from tile_core import interpreter
 from tile_core.hardware import Target
 from tile_core.testing import arguments, stages
@@ -48,7 +47,7 @@ def passes(case: Case, arch: str) -> set[str]:
     interpreter.run(case.program, wanted)
     for mode in ("late", "random"):
         got = arguments.copies(made)
-        for report in emulate.run_all(source, got, case.dims, mode=mode):
+        for report in CudaEmulator().run(source, got, case.dims, mode=mode):
             assert report.clean, str(report)
         arguments.compare(case, got, wanted)
     return calls(source)

@@ -19,7 +19,7 @@ class ApiVersion(NamedTuple):
     minor: int
 
 
-API = ApiVersion(1, 0)
+API = ApiVersion(1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,35 @@ class Launcher(Protocol):
     def current_stream(self) -> int | None: ...
 
 
+class EmulatedLaunch(Protocol):
+    """What was found while one launch ran without its device; as text, the findings."""
+
+    @property
+    def clean(self) -> bool:
+        """Nothing was found wrong."""
+        ...
+
+
+class Emulator(Protocol):
+    """Runs generated sources on this computer, thread by thread, and looks for faults; such as ``tile_core.testing.machine``."""
+
+    def run(
+        self,
+        source: Source,
+        arguments: Sequence[Any],
+        dims: Mapping[str, int],
+        *,
+        mode: str = "early",
+        seed: int = 0,
+        timeout: float = 120.0,
+    ) -> Sequence[EmulatedLaunch]:
+        """All launches in order. ``arguments``: numpy arrays, which change in place, and numbers; ``dims``: symbolic dimensions.
+
+        ``mode``: when asynchronous work is done, ``early``, ``late`` or ``random`` (from ``seed``). ``timeout`` in seconds.
+        """
+        ...
+
+
 class Timer(Protocol):
     """Measures a callable on a device."""
 
@@ -255,6 +284,10 @@ class Backend(ABC):
     def timer(self, device: Device) -> Timer:
         """Default: the host's clock around the callable and a synchronisation."""
         return HostTimer(self.launcher(device).synchronize)
+
+    def emulator(self, info: TargetInfo) -> Emulator:
+        """What runs the sources of ``info`` without a device. Raises ``Unsupported``: there is none, as by default."""
+        raise Unsupported(f"backend {self.name!r} has no emulator")
 
     def checks(self) -> Sequence[Check]:
         return ()

@@ -70,15 +70,23 @@ def run(text: str, entry: str, arguments: Sequence[Any], **launch: Any) -> machi
     return machine.run(kernel, prelude, entry, arguments, **launch)
 
 
-def run_all(
-    source: Source, arguments: Sequence[Any], dims: Mapping[str, int], **how: Any
-) -> list[machine.Report]:
-    """Every launch of generated code, in order, as ``machine.run_source``."""
+class CudaEmulator:
+    """Every launch of a generated source, in order."""
 
-    def maps(values: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {row["name"]: _map(row, values) for row in source.launch.extra.get("tensor_maps", ())}
+    def run(
+        self,
+        source: Source,
+        arguments: Sequence[Any],
+        dims: Mapping[str, int],
+        *,
+        mode: str = "early",
+        seed: int = 0,
+        timeout: float = 120.0,
+    ) -> list[machine.Report]:
+        def maps(values: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {row["name"]: _map(row, values) for row in source.launch.extra.get("tensor_maps", ())}
 
-    return machine.run_source(source, run, arguments, dims, maps, **how)
+        return machine.run_source(source, run, arguments, dims, maps, mode=mode, seed=seed, timeout=timeout)
 
 
 def _map(row: Mapping[str, Any], values: Mapping[str, Any]) -> machine.Packed | int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tile_backend_cuda.prelude import emulate
+from tile_backend_cuda.prelude.emulate import CudaEmulator
 from tile_core import interpreter
 from tile_core.backend import Source
 from tile_core.testing import arguments
@@ -21,7 +21,7 @@ def reports(case: Case, source: Source, modes: Sequence[str] = MODES) -> Iterato
     interpreter.run(case.program, wanted)
     for mode in modes:
         got = arguments.copies(made)
-        yield from emulate.run_all(source, got, case.dims, mode=mode)
+        yield from CudaEmulator().run(source, got, case.dims, mode=mode)
         arguments.compare(case, got, wanted)
 
 

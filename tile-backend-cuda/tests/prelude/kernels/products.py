@@ -12,7 +12,7 @@ from placed import placed
 
 import tile_core.language as T
 from tile_backend_cuda.backend import CudaBackend
-from tile_backend_cuda.prelude import emulate
+from tile_backend_cuda.prelude.emulate import CudaEmulator
 from tile_core.backend import Source
 from tile_core.hardware import Target
 from tile_core.inference.plan import TilePlan
@@ -95,7 +95,7 @@ def wanted(p: Product, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def faults(p: Product, source: Source, mode: str, seed: int = 0) -> str:
     """What the emulator reports or the result has wrong; "" if all is well."""
     a, b, c = inputs(p)
-    reports = emulate.run_all(source, [a, b, c], {"M": p.m, "N": p.n, "K": p.k}, mode=mode, seed=seed)
+    reports = CudaEmulator().run(source, [a, b, c], {"M": p.m, "N": p.n, "K": p.k}, mode=mode, seed=seed)
     found = [str(r) for r in reports if not r.clean]
     if found:
         return "\n".join(found)

@@ -89,6 +89,12 @@ def tile_info(request: pytest.FixtureRequest) -> TargetInfo:
 
 
 @pytest.fixture
+def tile_emulated(request: pytest.FixtureRequest) -> TargetInfo:
+    """Facts of a target whose sources can be run without a device: the one asked for, else the default one."""
+    return _given(request.param)
+
+
+@pytest.fixture
 def tile_case(request: pytest.FixtureRequest) -> kernels.Case:
     return _given(request.param)
 
@@ -113,7 +119,7 @@ def _given(value: Any) -> Any:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = metafunc.fixturenames
-    wanted = [n for n in ("tile_device", "tile_info", "tile_case") if n in names]
+    wanted = [n for n in ("tile_device", "tile_emulated", "tile_info", "tile_case") if n in names]
     if not wanted:
         return
     try:
@@ -136,8 +142,17 @@ def _rows(metafunc: pytest.Metafunc, backend: Backend, wanted: list[str]) -> lis
         devices = [d for d in backend.devices() if only in (None, d.target.arch, str(d.target))]
         rows = [_row(d, d, backend.info(d.target), c) for d in devices for c in kernels.CASES]
         return rows or _skipped(len(wanted), f"no {backend.name} device here")
+    if "tile_emulated" in wanted:
+        return _emulated(backend, infos[0]) if infos else _skipped(len(wanted), f"no target {only}")
     return [_row(i, i, i, c) for i in infos for c in kernels.SMALL] or _skipped(
         len(wanted), f"no target {only}"
+    )
+
+
+def _emulated(backend: Backend, info: TargetInfo) -> list[Any]:
+    found = stages.role(lambda: backend.emulator(info))
+    return (
+        _skipped(2, found) if isinstance(found, str) else [_row(info, info, info, c) for c in kernels.CASES]
     )
 
 

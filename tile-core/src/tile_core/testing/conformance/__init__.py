@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .test_compile import test_artifact, test_fingerprint
 from .test_emit import test_source_is_deterministic, test_source_is_launchable
+from .test_emulated import test_emulated
 from .test_numerics import test_numerics
 from .test_plugin import (
     test_checks_answer,
@@ -25,6 +26,7 @@ __all__ = [
     "test_artifact",
     "test_checks_answer",
     "test_devices_are_of_known_targets",
+    "test_emulated",
     "test_facts_agree",
     "test_fingerprint",
     "test_first_target_is_the_default",
