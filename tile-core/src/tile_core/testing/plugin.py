@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--tile-record", metavar="FILE", help="append a row for each device tested to FILE (devices.toml)"
     )
+    group.addoption("--tile-xfail", metavar="FILE", help=f"known failures, beside those in {XFAILS}")
     parser.addini("tile_backend", "backend under test, when the option is not given", default="")
 
 
@@ -174,20 +175,31 @@ def _no_role(backend: Backend, infos: list[TargetInfo]) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Known failures, from ``conformance_xfail.toml`` next to the tests: strict, and each must name a test that exists."""
+    """Known failures, from ``conformance_xfail.toml`` next to the tests and from the file of the option.
+
+    They are strict, and each must name a test that exists.
+    """
     by_folder: dict[Path, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("conformance"):
             by_folder.setdefault(item.path.parent, []).append(item)
     whole = not any("::" in argument for argument in config.args)
-    for folder, found in by_folder.items():
-        for row in read_xfails(folder / XFAILS):
-            named = [item for item in found if fnmatch.fnmatchcase(item.name, row["test"])]
-            if not named and whole:
-                raise pytest.UsageError(f"{folder / XFAILS}: no test is named {row['test']!r}")
-            for item in named:
-                reason = f"{row['reason']} {row['link']}".strip()
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+    rows = [(folder / XFAILS, found) for folder, found in by_folder.items()]
+    if option := config.getoption("--tile-xfail"):
+        rows.append((Path(option), [item for found in by_folder.values() for item in found]))
+    for file, found in rows:
+        _mark_known(file, found, whole)
+
+
+def _mark_known(file: Path, items: list[pytest.Item], whole: bool) -> None:
+    """``whole``: nothing was left out of the collection, so that a row without a test is a mistake."""
+    for row in read_xfails(file):
+        named = [item for item in items if fnmatch.fnmatchcase(item.name, row["test"])]
+        if not named and whole:
+            raise pytest.UsageError(f"{file}: no test is named {row['test']!r}")
+        for item in named:
+            reason = f"{row['reason']} {row['link']}".strip()
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 def read_xfails(file: Path) -> list[dict[str, str]]:
