@@ -12,7 +12,7 @@ from ..backend import Backend
 from ..errors import BackendError
 from ..hardware import Device, TargetInfo
 from ..registry import registry
-from . import kernels, requires, stages
+from . import kernels, requires, residence, stages
 from .record import Recorder
 
 pytest.register_assert_rewrite("tile_core.testing.conformance")
@@ -22,7 +22,7 @@ LEVELS = {
     "l1": "emit: plans and source, needs no toolkit",
     "l2": "compile: needs the toolkit, no device",
     "l3": "numerics: needs a device",
-    "l4": "runtime: streams, graphs, threads",
+    "l4": "runtime: calls as users make them, needs a device",
 }
 XFAILS = "conformance_xfail.toml"
 
@@ -141,6 +141,9 @@ def _rows(metafunc: pytest.Metafunc, backend: Backend, wanted: list[str]) -> lis
         return _skipped(len(wanted), reason)
     if "tile_device" in wanted:
         devices = [d for d in backend.devices() if only in (None, d.target.arch, str(d.target))]
+        if wanted == ["tile_device"]:
+            rows = [pytest.param(_called(d), id=f"{d.target.arch}-{d.index}") for d in devices]
+            return rows or _skipped(1, f"no {backend.name} device here")
         rows = [_row(d, d, backend.info(d.target), c) for d in devices for c in kernels.CASES]
         return rows or _skipped(len(wanted), f"no {backend.name} device here")
     if "tile_emulated" in wanted:
@@ -148,6 +151,13 @@ def _rows(metafunc: pytest.Metafunc, backend: Backend, wanted: list[str]) -> lis
     return [_row(i, i, i, c) for i in infos for c in kernels.SMALL] or _skipped(
         len(wanted), f"no target {only}"
     )
+
+
+def _called(device: Device) -> Device | str:
+    """The device, or why calls cannot be sent to it."""
+    if device.index and residence.on_host(device):
+        return "calls with arrays of the host go to the first device"
+    return device
 
 
 def _emulated(backend: Backend, info: TargetInfo) -> list[Any]:
