@@ -29,8 +29,8 @@ XFAILS = "conformance_xfail.toml"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tile", "conformance kit of tile")
-    group.addoption("--tile-backend", help="backend under test, such as cuda")
-    group.addoption("--tile-target", help="only this architecture of it, such as sm_90a")
+    group.addoption("--tile-backend", help="backend under test")
+    group.addoption("--tile-target", help="only this architecture of it")
     group.addoption(
         "--tile-record", metavar="FILE", help="append a row for each device tested to FILE (devices.toml)"
     )
