@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..hardware import Device
+from .arguments import is_array
 
 
 def on_host(device: Device) -> bool:
@@ -25,7 +26,7 @@ def put(array: Any, device: Device) -> Any:
 
 def get(held: Any) -> Any:
     """The array of what ``put`` made, after all work on it."""
-    return held if isinstance(held, np.ndarray) else held.cpu().numpy()
+    return held if is_array(held) else held.cpu().numpy()
 
 
 def streams(device: Device) -> Any:

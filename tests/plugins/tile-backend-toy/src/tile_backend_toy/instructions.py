@@ -13,8 +13,18 @@ A = tile((8, 16), (lane(8, 4),), (lane(4), reg(4)))
 B = tile((16, 8), (lane(4), reg(4)), (lane(8, 4),))
 C = tile((8, 8), (lane(8, 4),), (lane(4), reg(2)))
 TYPES = ("float16", "float16", "float32")
+MULTIPLY = "toy_multiply"
 ATOMS = (
-    Atom("toy.8x8x16", (8, 8, 16), 32, TYPES, A, B, lambda _: C, 1024, engine="matrix", source="matrix.cpp"),
+    Atom(
+        MULTIPLY,
+        (8, 8, 16),
+        32,
+        TYPES,
+        *(A, B, lambda _: C),
+        rate=1024,  # operations per clock and core
+        engine="matrix",
+        source="matrix.cpp",
+    ),
 )
 
 
@@ -27,7 +37,7 @@ class ToyMatrixUnit:
         return atom in ATOMS
 
     def multiply(self, atom: Atom, c: Place, a: Place, b: Place) -> Stmt:
-        return Invoke("toy_multiply", (c, a, b))
+        return Invoke(MULTIPLY, (c, a, b))
 
     def load(self, count: int, transposed: bool, into: Place, row: Place) -> Stmt:
         raise AssertionError("`counts` is empty: nothing asks for it")
