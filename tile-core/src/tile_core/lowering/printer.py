@@ -38,8 +38,8 @@ class Dialect:
     ``barrier``: a statement, given the number of the barrier and how many threads meet there (0: the whole block).
     ``address``: from a pointer to shared memory, the number of its address. ``unroll``: a line before a loop.
     ``bitcast``: function with the target type as template argument. ``fence``: a statement that orders what this thread did in
-    memory before it against what it does after it, for all other threads. ``wide``: the type of 64-bit indices, and what literals of
-    that width end with.
+    memory before it against what it does after it, for all other threads. ``wide``: the type of 64-bit indices, and what
+    literals of that width end with.
     """
 
     types: Mapping[str, str]
