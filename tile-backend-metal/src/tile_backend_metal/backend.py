@@ -20,9 +20,10 @@ from tile_core.hardware import Device, Target, TargetInfo
 
 class MetalBackend(Backend):
     name = "metal"
-    api = ApiVersion(1, 1)
+    api = ApiVersion(1, 2)
     torch_devices = (("mps", False),)
     dlpack_devices = (8,)  # kDLMetal
+    host_tensors = True  # memory is one: arrays are copied to buffers that the GPU sees
     preference = 10
 
     def targets(self) -> Sequence[TargetInfo]:

@@ -51,7 +51,9 @@ class MetalLowering:
         match s:
             case Print():
                 raise Unsupported(
-                    f"a kernel for {self.info.target} cannot print", s.span, help="set TILE_INTERPRET=1 to look inside"
+                    f"a kernel for {self.info.target} cannot print",
+                    s.span,
+                    help="set TILE_INTERPRET=1 to look inside",
                 )
             case Assert():
                 raise Unsupported(
@@ -81,4 +83,3 @@ def _named(plan: TilePlan) -> Iterator[tuple[str, DType, Span | None]]:
         yield p.name, p.value.dtype, p.span
     for b in buffers(plan.program.body):
         yield b.name, b.dtype, b.span
-

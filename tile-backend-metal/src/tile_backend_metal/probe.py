@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import sys
 from ctypes import util
 from functools import lru_cache
 from typing import Any
@@ -16,10 +15,14 @@ FAMILIES = (10, 9, 8, 7)  # MTLGPUFamilyAppleN is 1000 + N
 UTF8 = 4
 
 
+def on_mac() -> bool:
+    return platform.system() == "Darwin"
+
+
 @lru_cache(maxsize=1)
 def devices() -> tuple[Device, ...]:
     """The default device, asked once for each process. () elsewhere than on macOS, or without a GPU."""
-    if sys.platform != "darwin":
+    if not on_mac():
         return ()
     try:
         metal, objc = ctypes.CDLL(FRAMEWORK), ctypes.CDLL(util.find_library("objc"))

@@ -71,15 +71,15 @@ TILE_DEVICE float tile_fast_rcp(float x) { return 1.0f / x; }
 # Each rounds by itself: without the pragma a product and a sum become one fma (1.6.3).
 IEEE = r"""
 TILE_DEVICE float tile_ieee_add(float a, float b) {
-#pragma METAL fp contract(off)
+#pragma STDC FP_CONTRACT OFF
   return a + b;
 }
 TILE_DEVICE float tile_ieee_sub(float a, float b) {
-#pragma METAL fp contract(off)
+#pragma STDC FP_CONTRACT OFF
   return a - b;
 }
 TILE_DEVICE float tile_ieee_mul(float a, float b) {
-#pragma METAL fp contract(off)
+#pragma STDC FP_CONTRACT OFF
   return a * b;
 }
 TILE_DEVICE float tile_ieee_div(float a, float b) { return a / b; }

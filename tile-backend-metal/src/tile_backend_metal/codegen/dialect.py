@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tile_core.dtypes import DType
@@ -35,7 +35,21 @@ NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 SPACES = {Space.GLOBAL: "device", Space.SHARED: "threadgroup"}
 
 # MSL 6.5: functions of metal::precise keep their accuracy whatever the compiler is told; those of metal::fast do not ask for it.
-PRECISE = ("exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "pow")
+PRECISE = (
+    "exp",
+    "exp2",
+    "exp10",
+    "log",
+    "log2",
+    "log10",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "pow",
+)
 PLAIN = {
     "floor": "floor",
     "ceil": "ceil",
@@ -100,17 +114,20 @@ def _printed(message: str, values: Sequence[tuple[str, DType]]) -> str:
     raise Unsupported("a kernel prints", why="MSL before 3.2 has no output")
 
 
-def _barrier(flags: str, threads: int) -> str:
-    if threads:
-        raise Unsupported("a barrier of some of a block's threads", why="MSL has none")
-    return f"metal::threadgroup_barrier({flags});"
+def barrier(flags: str) -> Callable[[str, int], str]:
+    """How a barrier of the whole block is spelled that orders the memories of ``flags``."""
+
+    def spelled(number: str, threads: int) -> str:
+        if threads:
+            raise Unsupported("a barrier of some of a block's threads", why="MSL has none")
+        return f"metal::threadgroup_barrier({flags});"
+
+    return spelled
 
 
 SHARED_ONLY = "metal::mem_flags::mem_threadgroup"
 BOTH = f"metal::mem_flags::mem_device | {SHARED_ONLY}"
-FENCE = (
-    f"metal::atomic_thread_fence({BOTH}, metal::memory_order_seq_cst, metal::thread_scope_device);"  # MSL 6.15.3
-)
+FENCE = f"metal::atomic_thread_fence({BOTH}, metal::memory_order_seq_cst, metal::thread_scope_device);"  # MSL 6.15.3
 
 KEYWORDS = """
     alignas asm auto bool break case catch char class const constexpr continue default delete do double else enum explicit
@@ -131,7 +148,7 @@ MSL = Dialect(
     to_float={name: f"{name}_to_float" for name in NARROW},
     from_float={name: f"float_to_{name}" for name in NARROW},
     atomics=_atomic,
-    barrier=lambda _, threads: _barrier(BOTH, threads),
+    barrier=barrier(BOTH),
     address=lambda pointer: pointer,
     unroll="#pragma clang loop unroll(full)",
     bitcast="tile_bitcast",
@@ -145,5 +162,4 @@ MSL = Dialect(
 
 def dialect(device: bool) -> Dialect:
     """That of one launch. ``device``: its barriers also order accesses of global memory."""
-    flags = BOTH if device else SHARED_ONLY
-    return replace(MSL, barrier=lambda _, threads: _barrier(flags, threads))
+    return replace(MSL, barrier=barrier(BOTH if device else SHARED_ONLY))

@@ -49,7 +49,10 @@ class MetalCodegen:
             for launch, written, name in zip(program.launches, plan.program.launches, names, strict=True)
         ]
         kernels = "\n\n".join("\n".join(e.lines()) for e in entries) + "\n"
-        spec = launch_spec(plan.program, names, self._extra(plan.program, entries), program.launches)
+        extra = self._extra(plan.program, entries)
+        if MULTIPLY in kernels:
+            extra["ordered"] = True  # the launcher compares the order of matrices with the atom table first
+        spec = launch_spec(plan.program, names, extra, program.launches)
         return Source(head(kernels) + "\n" + kernels, "metal", ".metal", spec)
 
     def _extra(self, program: TileProgram, entries: Sequence[_Kernel]) -> dict[str, Any]:

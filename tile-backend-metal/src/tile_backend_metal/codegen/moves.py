@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tile_core.expr import Expr, Space, Var, const
+from tile_core.expr import Expr, Var, const
 from tile_core.program import Invoke, Place, Stmt
 
 from .dialect import SPACES
@@ -31,18 +31,20 @@ template <class A, class B> TILE_DEVICE void {name}({to} A* to, {source} B* sour
 NAMED = re.compile(r"\btile_(move|fetch)(\d+)_(device|threadgroup|thread)_from_(device|threadgroup|thread)\b")
 
 # MSL 6.9.2: data of 64 bits is not shuffled; lanes for which there is no source keep their own with simd_shuffle_up.
-SHUFFLES = r"""
+WORDWISE = r"""
 TILE_DEVICE uint tile_shuffle_xor(uint x, int distance) { return metal::simd_shuffle_xor(x, ushort(distance)); }
 TILE_DEVICE uint tile_shuffle_up(uint x, int distance) { return metal::simd_shuffle_up(x, ushort(distance)); }
 TILE_DEVICE uint tile_shuffle_at(uint x, int lane) { return metal::simd_shuffle(x, ushort(lane)); }
 """
-OTHER = """TILE_DEVICE float tile_shuffle_{kind}(float x, int by) {{ return as_type<float>(tile_shuffle_{kind}(as_type<uint>(x), by)); }}
+OTHER = """TILE_DEVICE float tile_shuffle_{kind}(float x, int by) {{
+  return as_type<float>(tile_shuffle_{kind}(as_type<uint>(x), by));
+}}
 TILE_DEVICE ulong tile_shuffle_{kind}(ulong x, int by) {{
   const uint low = tile_shuffle_{kind}(uint(x), by), high = tile_shuffle_{kind}(uint(x >> 32), by);
   return ulong(high) << 32 | low;
 }}
 """
-SHUFFLES += "".join(OTHER.format(kind=kind) for kind in ("xor", "up", "at"))
+SHUFFLES = WORDWISE + "".join(OTHER.format(kind=kind) for kind in ("xor", "up", "at"))
 
 
 def moves_text(kernels: str) -> str:
@@ -77,4 +79,4 @@ class MetalVectors:
 
 
 def _space(p: Place) -> str:
-    return SPACES.get(p.buffer.space, PRIVATE) if p.buffer.space is not Space.LOCAL else PRIVATE
+    return SPACES.get(p.buffer.space, PRIVATE)

@@ -12,17 +12,19 @@ from tile_core.backend import Source
 from tile_core.testing import machine
 from tile_core.testing.arguments import is_array
 
+from ..compiler.lint import number
 from .host_text import entry_of, for_host
 
 HERE = Path(__file__).parent
 WORD = 4
 
 
-def run(text: str, entry: str, arguments: Sequence[Any], *, language: str = "3.1", **launch: Any) -> machine.Report:
+def run(
+    text: str, entry: str, arguments: Sequence[Any], *, language: str = "3.1", **launch: Any
+) -> machine.Report:
     """``machine.run`` for MSL: ``text`` is a whole source, ``language`` its version; ``launch`` as there."""
-    number = language.replace(".", "") + "0"
     prelude = machine.Prelude(
-        f'#define __METAL_VERSION__ {number}\n#include "metal_host.h"\n',
+        f'#define __METAL_VERSION__ {number(language)}\n#include "metal_host.h"\n',
         tuple(sorted((HERE / "machine").glob("*.cpp"))),
         (HERE / "machine", HERE / "include"),
         subgroup=32,
@@ -59,6 +61,6 @@ def _whole_words(value: Any) -> Any:
     if not is_array(value) or value.nbytes % WORD == 0:
         return value
     memory = np.zeros(-(-value.nbytes // WORD) * WORD, np.uint8)
-    view = memory[: value.nbytes].view(value.dtype).reshape(value.shape)
-    view[...] = value
-    return view
+    whole: Any = np.ndarray(value.shape, value.dtype, memory)
+    whole[...] = value
+    return whole

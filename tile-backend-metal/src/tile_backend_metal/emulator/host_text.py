@@ -58,7 +58,9 @@ def for_host(text: str) -> str:
     """A whole source as C++; lines stay, and entries follow at the end."""
     entries = [_entry(m["name"], list(_parameters(m["parameters"]))) for m in KERNEL.finditer(text)]
     text = KERNEL.sub(_bare, text)
-    text = ARENA.sub(lambda m: f"{m['type']}* const {m['name']} = machine::shared_dynamic();", text)
+    text = ARENA.sub(
+        lambda m: f"{m['type']}* const {m['name']} = ({m['type']}*)machine::shared_dynamic();", text
+    )
     return "\n".join((text, *entries))
 
 
