@@ -26,6 +26,7 @@ from .matrix_unit import MULTIPLY, TEXT
 from .moves import SHUFFLES, moves_text
 from .ordering import orders_global
 
+VECTOR = 16  # bytes of the widest access
 BUFFERS = 31  # "Metal Feature Set Tables": buffers of a function
 
 
@@ -63,7 +64,7 @@ class MetalCodegen:
             for b in workspaces(program)
         )
         return {
-            "shared": {e.name: e.entry.shared for e in entries},
+            "shared": {e.name: e.shared for e in entries},
             "parameters": {e.name: (*own, *held) for e in entries},
             "workspaces": tuple(sizes),
             "language": Options.of_target(self.info).language,
@@ -110,6 +111,11 @@ class _Kernel:
         self.printer = _Printer(dialect(device=threaded or orders_global(launch)))
         self.entry = Entry(info, program, launch, self.printer, pointer)
 
+    @property
+    def shared(self) -> int:
+        """Bytes of the arena: whole vectors, so that the word around a last short element is part of it."""
+        return -(-self.entry.shared // VECTOR) * VECTOR
+
     def parameters(self) -> Iterator[str]:
         given = (*self.entry.arguments(), *self.entry.dimensions(), *self.entry.workspaces())
         if len(given) > BUFFERS:
@@ -131,7 +137,7 @@ class _Kernel:
         yield f"void {self.name}(\n    {given}) {{"
         tiles = list(self.entry.tiles("tile_arena"))
         if tiles:
-            yield f"  alignas(16) threadgroup uchar tile_arena[{self.entry.shared}];"
+            yield f"  alignas({VECTOR}) threadgroup uchar tile_arena[{self.shared}];"
         for line in (*self.numbers(launch), *tiles, *self.entry.views()):
             yield f"  {line}"
         yield from self.printer.block(launch.body, 1)

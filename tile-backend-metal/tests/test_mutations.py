@@ -1,0 +1,146 @@
+"""Generated kernels with one thing taken away must not pass under the emulator: barriers, the order of matrices, guards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tile_backend_metal import atoms
+from tile_backend_metal.backend import MetalBackend
+from tile_backend_metal.emulator import MetalEmulator, run
+from tile_backend_metal.launcher import order
+from tile_core import interpreter
+from tile_core.backend import Source
+from tile_core.hardware import Target, TargetInfo
+from tile_core.layout.digits import lane, reg, tile
+from tile_core.testing import arguments, stages
+from tile_core.testing.kernels import BY_NAME, Case
+
+METAL = MetalBackend()
+BARRIER = re.compile(r"metal::threadgroup_barrier\([^;]*\);")
+CASES = ("gemm-float16-nt", "gemm-float16-ragged", "attention-float16-64", "transpose-50", "prefix-sum")
+
+pytestmark = pytest.mark.usefixtures("emulator")
+
+
+def emitted(name: str, info: TargetInfo | None = None) -> Source:
+    return stages.emit(BY_NAME[name], METAL, info or METAL.info(Target("metal")))
+
+
+def faulty(case: Case, source: Source, mode: str) -> bool:
+    made = arguments.made(case)
+    wanted = arguments.copies(made)
+    interpreter.run(case.program, wanted)
+    reports = MetalEmulator().run(source, made, case.dims, mode=mode)
+    if not all(r.clean for r in reports):
+        return True
+    try:
+        arguments.compare(case, made, wanted)
+    except AssertionError:
+        return True
+    return False
+
+
+def without_a_barrier() -> Iterator[Any]:
+    for name in CASES:
+        source = emitted(name)
+        for n, m in enumerate(BARRIER.finditer(source.text)):
+            text = source.text[: m.start()] + ";" + source.text[m.end() :]
+            yield pytest.param(name, replace(source, text=text), id=f"{name}-{n}")
+
+
+@pytest.mark.parametrize(("name", "source"), without_a_barrier())
+def test_a_barrier_that_is_missing(name: str, source: Source) -> None:
+    assert any(faulty(BY_NAME[name], source, mode) for mode in ("late", "early", "random"))
+
+
+def test_there_are_barriers() -> None:
+    assert len(list(without_a_barrier())) >= 10
+
+
+def test_a_barrier_in_a_branch() -> None:
+    source = emitted("gemm-float16-ragged")
+    text = BARRIER.sub(lambda m: f"if (tile_thread < 64u) {m[0]}", source.text, count=1)
+    made = arguments.made(BY_NAME["gemm-float16-ragged"])
+    reports = MetalEmulator().run(replace(source, text=text), made, {})
+    assert {c for r in reports for c in r.codes} & {"divergent-barrier", "deadlock"}
+
+
+def test_a_product_in_a_branch() -> None:
+    source = emitted("gemm-float16-nn")
+    text = source.text.replace(
+        "tile_simdgroup_multiply(&", "if (tile_thread % 32 < 16) tile_simdgroup_multiply(&"
+    )
+    made = arguments.made(BY_NAME["gemm-float16-nn"])
+    assert any(
+        "divergent-collective" in r.codes for r in MetalEmulator().run(replace(source, text=text), made, {})
+    )
+
+
+def test_rows_and_columns_of_matrices_exchanged() -> None:
+    """The emulator has its own picture of the order: code for the transposed one computes something else."""
+    turned = tile((8, 8), (lane(2, 8), lane(2), reg(2)), (lane(2, 16), lane(4, 2)))
+    info = METAL.info(Target("metal"))
+    found = tuple(replace(a, a=turned, b=turned, c=lambda _: turned) for a in info.atoms)
+    for name in ("gemm-float16-nn", "gemm-float32-even", "attention-float16-64"):
+        assert faulty(BY_NAME[name], emitted(name, replace(info, atoms=found)), "early")
+
+
+def test_the_elements_of_a_lane_exchanged() -> None:
+    source = emitted("gemm-float16-nn")
+    text = (
+        source.text.replace("= c[0];", "= c[9];").replace("= c[1];", "= c[0];").replace("= c[9];", "= c[1];")
+    )
+    assert text != source.text
+    assert faulty(BY_NAME["gemm-float16-nn"], replace(source, text=text), "early")
+
+
+def test_an_access_that_no_guard_holds_back() -> None:
+    source = emitted("copy-float32-ragged")
+    text = re.sub(r"if \([^;{}]*\) \{\n", "if (true) {\n", source.text)
+    assert text != source.text
+    made = arguments.made(BY_NAME["copy-float32-ragged"])
+    assert any("global-bounds" in r.codes for r in MetalEmulator().run(replace(source, text=text), made, {}))
+
+
+def test_threadgroup_memory_begins_as_nothing() -> None:
+    text = """#include <metal_stdlib>
+[[kernel, max_total_threads_per_threadgroup(32)]]
+void main_0(
+    device float* A [[buffer(0)]],
+    uint tile_thread [[thread_index_in_threadgroup]]) {
+  alignas(16) threadgroup uchar tile_arena[128];
+  threadgroup float* const t = reinterpret_cast<threadgroup float*>(tile_arena + 0);
+  A[tile_thread] = t[tile_thread];
+}
+"""
+    import numpy as np
+
+    report = run(text, "main_0", [np.zeros(32, np.float32)], grid=1, threads=32, shared_bytes=128)
+    assert "uninitialised" in report.codes
+    assert report.findings[0].lines[0] == 8
+
+
+def test_a_barrier_must_order_threadgroup_memory() -> None:
+    source = emitted("transpose-50")
+    text = BARRIER.sub("metal::threadgroup_barrier(metal::mem_flags::mem_device);", source.text)
+    made = arguments.made(BY_NAME["transpose-50"])
+    assert any("bad-operand" in r.codes for r in MetalEmulator().run(replace(source, text=text), made, {}))
+
+
+def test_the_launchers_question_about_the_order() -> None:
+    """What the device is asked before its first product: the emulator's picture and the atom table answer alike."""
+    import numpy as np
+
+    out = np.zeros(order.THREADS * order.ROW, np.int32)
+    report = run(
+        order.TEXT, order.ENTRY, [out], grid=1, threads=order.THREADS, shared_bytes=4 * order.THREADS
+    )
+    assert report.clean, str(report)
+    order.compare(out.tolist(), "the emulator")
+    assert out[:9].tolist() == [0, 1, 0, 2, 3, 1, 8, 9, 2]
+    assert atoms.SIMDGROUP_8X8.shape == (8, 8)
