@@ -101,8 +101,6 @@ TILE_DEVICE float tile_float_floormod(float a, float b) { return a - floorf(a / 
 TILE_DEVICE double tile_float_floormod(double a, double b) { return a - floor(a / b) * b; }
 """
 
-SCALARS = BITCAST + SMALL_FLOATS + INTEGERS + FLOATS
-
 # Overloads for the types that the hardware has atomics of may follow.
 ATOMICS = r"""
 // Atomics of every width by compare and swap of a word of its size.
@@ -157,3 +155,5 @@ template <class T> TILE_DEVICE T tile_atomic_xor(T* at, T value) { return tile_s
 template <class T> TILE_DEVICE T tile_atomic_store(T* at, T value) { return tile_swap<tile_op_store>(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_load(T* at) { return *(volatile T*)at; }
 """
+
+SCALARS = BITCAST + SMALL_FLOATS + INTEGERS + FLOATS
