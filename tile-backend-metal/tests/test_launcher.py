@@ -100,7 +100,50 @@ def test_one_buffer_for_an_array_that_is_passed_twice(backend: Any, metal: FakeM
     a = np.zeros((4, 50), np.float32)
     tile.compile(scaled(), target=TARGET)(a, a, 1.0, 1, 1.0)
     (launch,) = metal.launches
-    assert launch.arguments[0] is launch.arguments[1]
+    assert launch.arguments[0] == launch.arguments[1]
+    assert launch.arguments[0].buffer is launch.arguments[1].buffer
+
+
+def test_arrays_that_share_memory_share_a_buffer(backend: Any, metal: FakeMetal) -> None:
+    """An update in place is not undone by the copy of the array that was only read."""
+
+    def gpu(launch: Launch) -> None:
+        launch.arguments[1].data[:800] = np.full(200, 7, np.float32).tobytes()
+
+    metal.gpu = gpu
+    memory = np.zeros(260, np.float32)
+    a, b = memory[:200].reshape(4, 50), memory[40:240].reshape(4, 50)
+    tile.compile(scaled(), target=TARGET)(a, b, 1.0, 1, 1.0)
+    (launch,) = metal.launches
+    assert launch.arguments[0].buffer is launch.arguments[1].buffer
+    assert launch.arguments[1].offset - launch.arguments[0].offset == 160
+    assert (b == 7).all()
+    assert (memory[:40] == 0).all()
+    assert (memory[240:] == 0).all()
+
+
+def test_only_elements_of_an_array_are_written_back(backend: Any, metal: FakeMetal) -> None:
+    """What lies between its rows, and arrays that may not be written, stay as they are."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "float32"), B: T.StridedTensor((4, 8), (n, 1), "float32")):
+        with T.Kernel(1, threads=32):
+            T.copy(A, B)
+
+    def gpu(launch: Launch) -> None:
+        memory[:, 8:] = 1  # another thread of the host meanwhile
+        for n in (0, 1):
+            part = launch.arguments[n]
+            part.data[:] = b"\x05" * len(part.data)
+
+    metal.gpu = gpu
+    memory = np.zeros((4, 12), np.float32)
+    read = np.frombuffer(bytes(128), np.float32).reshape(4, 8)
+    tile.compile(main, target=TARGET)(read, memory[:, :8])
+    assert (memory[:, :8].view(np.uint32) == 0x05050505).all()
+    assert (memory[:, 8:] == 1).all()
+    assert (read == 0).all()
 
 
 def test_launches_run_in_order_and_share_their_workspace(backend: Any, metal: FakeMetal) -> None:
@@ -109,7 +152,7 @@ def test_launches_run_in_order_and_share_their_workspace(backend: Any, metal: Fa
     first, second = metal.launches
     assert (first.entry, first.grid, first.threads) == ("main_0", (2, 1, 1), (32, 1, 1))
     assert (second.entry, second.grid, second.threads) == ("main_1", (1, 1, 1), (64, 1, 1))
-    assert first.arguments[2] is second.arguments[2]
+    assert first.arguments[2].buffer is second.arguments[2].buffer
     assert len(first.arguments[2].data) == 256
     assert metal.said.count("commit") == 1
 
@@ -141,6 +184,7 @@ def test_what_metal_refuses(backend: Any, metal: FakeMetal) -> None:
     metal.refuse, metal.most = "", 32
     with pytest.raises(Unsupported, match="64 threads in a block, the device can run 32"):
         tile.compile(scaled(), target=TARGET)(a, b, 1.0, 1, 1.0)
+    assert metal.said == []  # no encoder is left open
     metal.most, metal.status = 1024, 5
     with pytest.raises(BackendError, match="failed on the device: GPU hang"):
         tile.compile(scaled(), target=TARGET)(a, b, 1.0, 1, 1.0)

@@ -14,6 +14,7 @@ from tile_core.backend import (
     Emulator,
     Launcher,
     Lowering,
+    Timer,
 )
 from tile_core.hardware import Device, Target, TargetInfo
 
@@ -71,6 +72,12 @@ class MetalBackend(Backend):
         from .launcher import MetalLauncher
 
         return MetalLauncher(device)
+
+    def timer(self, device: Device) -> Timer:
+        from .launcher import MetalLauncher
+        from .timer import MetalTimer
+
+        return MetalTimer(MetalLauncher(device))
 
     def emulator(self, info: TargetInfo) -> Emulator:
         from .emulator import MetalEmulator

@@ -25,6 +25,18 @@ class Buffer:
 
 
 @dataclass
+class Part:
+    """A buffer from an offset on."""
+
+    buffer: Buffer
+    offset: int
+
+    @property
+    def data(self) -> memoryview:
+        return memoryview(self.buffer.data)[self.offset :]
+
+
+@dataclass
 class Launch:
     """One dispatch: buffers or bytes by index."""
 
@@ -49,6 +61,7 @@ class FakeMetal(ModuleType):
         self.refuse = ""
         self.status = 4
         self.new = True  # macOS 15 and later
+        self.clock = 0.0  # seconds
 
     def MTLCreateSystemDefaultDevice(self) -> Device:
         return Device(self)
@@ -150,6 +163,7 @@ class Queue:
 class Commands:
     metal: FakeMetal
     queued: list[Launch] = field(default_factory=list)
+    begin: float = 0.0
 
     def computeCommandEncoder(self) -> Encoder:
         self.metal.said.append("encode")
@@ -158,8 +172,16 @@ class Commands:
     def commit(self) -> None:
         self.metal.said.append("commit")
 
+    def GPUStartTime(self) -> float:
+        return self.begin
+
+    def GPUEndTime(self) -> float:
+        return self.metal.clock
+
     def waitUntilCompleted(self) -> None:
         self.metal.said.append("wait")
+        self.begin = self.metal.clock
+        self.metal.clock += 0.00025 * len(self.queued)
         for launch in self.queued:
             self.metal.launches.append(launch)
             if launch.entry == order.ENTRY:
@@ -187,8 +209,7 @@ class Encoder:
         self.commands.metal.said.append(f"pipeline {pipeline.entry}")
 
     def setBuffer_offset_atIndex_(self, buffer: Buffer, offset: int, index: int) -> None:
-        assert offset == 0
-        self.arguments[index] = buffer
+        self.arguments[index] = Part(buffer, offset)
 
     def setBytes_length_atIndex_(self, data: bytes, length: int, index: int) -> None:
         assert len(data) == length

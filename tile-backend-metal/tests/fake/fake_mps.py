@@ -48,7 +48,12 @@ class FakeMps(ModuleType):
         self.most = 1024
         self.refuse = ""
         self.order = order.expected()
-        self.mps: Any = SimpleNamespace(compile_shader=self.compile_shader, synchronize=self.synchronize)
+        self.events: list[str] = []
+        self.mps: Any = SimpleNamespace(
+            compile_shader=self.compile_shader,
+            synchronize=self.synchronize,
+            event=SimpleNamespace(Event=self.event),
+        )
         self.backends = SimpleNamespace(mps=SimpleNamespace(is_available=lambda: True))
 
     def __getattr__(self, name: str) -> Any:
@@ -64,11 +69,33 @@ class FakeMps(ModuleType):
     def synchronize(self) -> None:
         self.waits += 1
 
+    def event(self, enable_timing: bool = False) -> Event:
+        assert enable_timing
+        return Event(self)
+
     def empty(self, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
         return real.empty(*shape, dtype=dtype).as_subclass(Tensor)
 
     def zeros(self, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
         return real.zeros(*shape, dtype=dtype).as_subclass(Tensor)
+
+
+@dataclass
+class Event:
+    torch: FakeMps
+    calls: int = -1
+
+    def record(self) -> None:
+        self.calls = len(self.torch.calls)
+        self.torch.events.append("record")
+
+    def synchronize(self) -> None:
+        self.torch.events.append("synchronize")
+
+    def elapsed_time(self, end: Event) -> float:
+        """A quarter of a millisecond for each kernel between them."""
+        assert 0 <= self.calls <= end.calls
+        return 0.25 * (end.calls - self.calls)
 
 
 @dataclass

@@ -30,9 +30,9 @@ class Number:
         return int.from_bytes(self.bytes.ljust(8, b"\0"), "little", signed=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Workspace:
-    """Memory that the launcher allocates for the call."""
+    """Memory that the launcher allocates for the call. Two of one size are not the same."""
 
     bytes: int
 

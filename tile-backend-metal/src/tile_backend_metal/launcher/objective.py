@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from tile_core.backend import Artifact
-from tile_core.dtypes import dtype
-from tile_core.errors import ArgumentError, BackendError
-from tile_core.runtime.arguments import is_tensor, view
+from tile_core.errors import BackendError
 
 from . import order
 from .dispatch import Dispatch, Number, Workspace
+from .memory import Held
 from .torch_mps import too_many
 
 PACKAGE = "pip install pyobjc-framework-Metal"
 SHARED = 0  # MTLResourceStorageModeShared: the host and the GPU see the same bytes
 COMPLETED = 4  # MTLCommandBufferStatusCompleted
 SAFE, PRECISE = 0, 1  # MTLMathModeSafe, MTLMathFloatingPointFunctionsPrecise
+
+# Where a timer wants the seconds that the GPU took for each call of this context.
+SECONDS: ContextVar[list[float] | None] = ContextVar("SECONDS", default=None)
 
 
 def interface() -> Any:
@@ -79,29 +80,37 @@ class ObjectiveProgram:
             BackendError: the device failed; the message is Metal's.
             Unsupported: a block has more threads than the device runs of this kernel.
         """
-        buffers: dict[int, _Held] = {}
+        given = [a for call in calls for a in call.arguments]
+        held = Held([a for a in given if not isinstance(a, (Number, Workspace))], self._filled)
+        workspaces = {w: self._empty(w) for w in given if isinstance(w, Workspace)}
+        pipelines = [
+            self._pipeline(call) for call in calls
+        ]  # an encoder that an error leaves open ends the process
         commands = self.queue.commandBuffer()
         encoder = commands.computeCommandEncoder()  # serial: a dispatch sees what those before it wrote
-        for call in calls:
-            self._encode(encoder, call, buffers)
+        for call, pipeline in zip(calls, pipelines, strict=True):
+            encoder.setComputePipelineState_(pipeline)
+            self._encode(encoder, call, held, workspaces)
         encoder.endEncoding()
         commands.commit()
         commands.waitUntilCompleted()
         if commands.status() != COMPLETED:
             raise BackendError(f"the kernel failed on the device: {commands.error()}")
-        for held in buffers.values():
-            held.give_back()
+        held.give_back()
+        measured = SECONDS.get()
+        if measured is not None:
+            measured.append(commands.GPUEndTime() - commands.GPUStartTime())
 
-    def _encode(self, encoder: Any, call: Dispatch, buffers: dict[int, _Held]) -> None:
-        pipeline = self._pipeline(call)
-        encoder.setComputePipelineState_(pipeline)
+    def _encode(self, encoder: Any, call: Dispatch, held: Held, workspaces: Mapping[Workspace, Any]) -> None:
         for n, value in enumerate(call.arguments):
-            if isinstance(value, Number):
-                encoder.setBytes_length_atIndex_(value.bytes, len(value.bytes), n)
-                continue
-            if id(value) not in buffers:
-                buffers[id(value)] = self._held(value)
-            encoder.setBuffer_offset_atIndex_(buffers[id(value)].buffer, 0, n)
+            match value:
+                case Number():
+                    encoder.setBytes_length_atIndex_(value.bytes, len(value.bytes), n)
+                case Workspace():
+                    encoder.setBuffer_offset_atIndex_(workspaces[value], 0, n)
+                case _:
+                    place = held.place(value)
+                    encoder.setBuffer_offset_atIndex_(place.buffer, place.offset, n)
         size = self.metal.MTLSizeMake
         encoder.dispatchThreadgroups_threadsPerThreadgroup_(size(*call.grid), size(call.threads, 1, 1))
 
@@ -116,12 +125,11 @@ class ObjectiveProgram:
             raise too_many(call, most)
         return found
 
-    def _held(self, value: Any) -> _Held:
-        if isinstance(value, Workspace):
-            return _Held(self.device.newBufferWithLength_options_(value.bytes, SHARED), 0, 0)
-        pointer, size = _memory(value)
-        data = ctypes.string_at(pointer, size) or b"\0"
-        return _Held(self.device.newBufferWithBytes_length_options_(data, len(data), SHARED), pointer, size)
+    def _filled(self, data: bytes) -> Any:
+        return self.device.newBufferWithBytes_length_options_(data, len(data), SHARED)
+
+    def _empty(self, workspace: Workspace) -> Any:
+        return self.device.newBufferWithLength_options_(workspace.bytes, SHARED)
 
     def check_order(self, device: str) -> None:
         """Raise ``BackendError`` if matrices are held otherwise than the atom table says."""
@@ -131,41 +139,6 @@ class ObjectiveProgram:
         other = ObjectiveProgram(Artifact("msl", order.TEXT.encode()), self.language)
         other.run([Dispatch(order.ENTRY, (1, 1, 1), order.THREADS, (out,))])
         order.compare(out.tolist(), device)
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A buffer, and the host's memory that it stands for."""
-
-    buffer: Any
-    pointer: int
-    size: int
-
-    def give_back(self) -> None:
-        if self.size:
-            ctypes.memmove(self.pointer, bytes(self.buffer.contents().as_buffer(self.size)), self.size)
-
-
-def _memory(value: Any) -> tuple[int, int]:
-    """Address and bytes of an array of the host, from its first to its last element."""
-    if not is_tensor(value):
-        raise ArgumentError(f"{type(value).__name__} is no tensor")
-    found = view(value)
-    if not found.on_host:
-        raise ArgumentError(
-            f"a tensor on {found.device} cannot be passed to Metal",
-            help="pass torch tensors on 'mps', or numpy arrays",
-        )
-    if 0 in found.shape:
-        return found.pointer, 0
-    steps = found.strides
-    if steps is None:
-        count = 1
-        for n in found.shape:
-            count *= n
-    else:
-        count = 1 + sum((n - 1) * step for n, step in zip(found.shape, steps, strict=True))
-    return found.pointer, count * dtype(found.dtype).bytes
 
 
 def _made(what: str, made: Any, error: Any) -> Any:
