@@ -10,6 +10,7 @@ import pytest
 
 from tile_backend_metal import checks, probe
 from tile_core.backend import Finding
+from tile_core.cli.main import main
 
 
 def row(name: str) -> Finding:
@@ -71,3 +72,37 @@ def test_no_pyobjc(mac: pytest.MonkeyPatch) -> None:
     mac.setattr(checks, "find_spec", lambda name: None)
     assert row("pyobjc").remedy == "pip install pyobjc-framework-Metal"
     assert row("pyobjc").level == "warning"
+
+
+def test_the_emulators_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "sh")
+    assert row("emulator").level == "ok"
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", "")
+    assert row("emulator").level == "warning"
+    assert "install g++" in row("emulator").remedy
+
+
+def test_rows_as_doctor_prints_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "on_mac", lambda: False)
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    main(["doctor"])
+    rows = [
+        line.split(maxsplit=1)[1]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("metal ")
+    ]
+    assert [r.split()[0] for r in rows] == [
+        "backend",
+        "system",
+        "torch",
+        "pyobjc",
+        "offline",
+        "emulator",
+        "devices",
+    ]
+    assert sum(" error " in r for r in rows) == 1
+    assert "Linux has no Metal" in rows[1]
+    assert checks.ELSEWHERE in rows[1]

@@ -45,6 +45,11 @@ BROKEN = [
     ("address spaces", "device float* A", "float* A", "`float*` has no address space"),
     ("address spaces", "constant int& n", "const int& n", "`int&` has no address space"),
     ("address spaces", "reinterpret_cast<threadgroup float*>", "reinterpret_cast<float*>", "`float*`"),
+    ("casts", "reinterpret_cast<threadgroup float*>", "reinterpret_cast<device float*>", "from device to threadgroup"),
+    ("calls", "t[tile_thread] = 1.5f;", "tile_move4_device_from_threadgroup(&t[n & 1], &t[0]);", "`t` lies in threadgroup"),
+    ("calls", "t[tile_thread] = 1.5f;", "float r[4]; tile_fetch16_thread_from_device(&r[0], &r[n], n > 0);", "`r` lies in thread"),
+    ("calls", "t[tile_thread] = 1.5f;", "tile_atomic_add_device(&t[(n) & 3], 1.0f);", "not in device"),
+    ("calls", "t[tile_thread] = 1.5f;", "tile_simdgroup_multiply(&t[0], &t[1], &A[2]);", "`A` lies in device"),
     ("attributes", "[[thread_index_in_threadgroup]]", "[[thread_index_in_group]]", "`thread_index_in_group`"),
     ("library", "metal::threadgroup_barrier", "metal::threadgroup_barier", "threadgroup_barier"),
     ("library", "1.5f", "metal::erf(1.5f)", "metal::erf"),
@@ -69,6 +74,15 @@ def test_found(rule: str, old: str, new: str, text: str) -> None:
     assert old in GOOD
     found = faults(GOOD.replace(old, new, 1), "3.0")
     assert any(f.rule == rule and text in f.text for f in found), found
+
+
+def test_calls_that_are_right() -> None:
+    more = """half r[4];
+  tile_move8_thread_from_device(&r[0], &A[tile_thread & 1]);
+  tile_fetch8_threadgroup_from_thread(&t[(n & 3)], &r[0], n > 0);
+  const float seen = tile_atomic_add_threadgroup(&t[0], 1.0f);
+  tile_simdgroup_multiply(&r[0], &r[n & 2], &r[2]);"""
+    assert faults(GOOD.replace("t[tile_thread] = 1.5f;", more), "3.0") == ()
 
 
 def test_every_rule_fires() -> None:

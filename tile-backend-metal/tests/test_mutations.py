@@ -11,6 +11,7 @@ import pytest
 
 from tile_backend_metal import atoms
 from tile_backend_metal.backend import MetalBackend
+from tile_backend_metal.compiler.lint import faults
 from tile_backend_metal.emulator import MetalEmulator, run
 from tile_backend_metal.launcher import order
 from tile_core import interpreter
@@ -53,13 +54,50 @@ def without_a_barrier() -> Iterator[Any]:
             yield pytest.param(name, replace(source, text=text), id=f"{name}-{n}")
 
 
-@pytest.mark.parametrize(("name", "source"), without_a_barrier())
+@pytest.mark.parametrize(("name", "source"), list(without_a_barrier()))
 def test_a_barrier_that_is_missing(name: str, source: Source) -> None:
     assert any(faulty(BY_NAME[name], source, mode) for mode in ("late", "early", "random"))
 
 
 def test_there_are_barriers() -> None:
     assert len(list(without_a_barrier())) >= 10
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "rule"),
+    [
+        ("gemm-float16-nn", r"(_threadgroup)_from_device\(", r"_device_from_device(", "calls"),
+        ("gemm-float16-nn", r"_device_from_thread\(", r"_device_from_threadgroup(", "calls"),
+        (
+            "gemm-float16-nn",
+            r"reinterpret_cast<threadgroup half\*>\(tile_arena",
+            r"reinterpret_cast<device half*>(tile_arena",
+            "casts",
+        ),
+        ("gemm-float16-nn", r"device half\* A", "half* A", "address spaces"),
+        ("gemm-float16-nn", r"\[\[buffer\(2\)\]\]", "[[buffer(3)]]", "buffers"),
+        ("gemm-float16-nn", r"thread_index_in_threadgroup", "thread_position_in_threadgroup", "attributes"),
+        ("gemm-float16-nn", r"tile_arena\[\d+\]", "tile_arena[32784]", "threadgroup memory"),
+        (
+            "gemm-float16-nn",
+            r"max_total_threads_per_threadgroup\(\d+\)",
+            "max_total_threads_per_threadgroup(1025)",
+            "threads",
+        ),
+        ("histogram", r"tile_atomic_add_device\(&", "tile_atomic_add_threadgroup(&", "calls"),
+        ("math-float32", r"metal::precise::exp\(", "metal::precise::expm1(", "library"),
+        ("math-float32", r"const int bx", "const double bx", "words"),
+        ("softmax-float32", r"0\.0f", "0.0", "literals"),
+    ],
+)
+def test_what_the_lint_finds_in_generated_code(name: str, old: str, new: str, rule: str) -> None:
+    text = emitted(name).text
+    head, kernel = text.split("[[kernel", 1)
+    kernel = "[[kernel" + kernel
+    assert faults(text, "3.1") == ()
+    broken = re.sub(old, new, kernel, count=1)
+    assert broken != kernel
+    assert rule in {f.rule for f in faults(head + broken, "3.1")}
 
 
 def test_a_barrier_in_a_branch() -> None:

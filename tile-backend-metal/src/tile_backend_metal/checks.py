@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from tile_core.backend import Check, Finding
 from tile_core.checks import devices
+from tile_core.testing.machine import compiler_or_none
 
 from . import probe
 
@@ -70,6 +71,17 @@ def _offline() -> Finding:
     return Finding("ok", found)
 
 
+def _emulator() -> Finding:
+    found = compiler_or_none()
+    if found is None:
+        return Finding(
+            "warning",
+            "no C++ compiler: MSL cannot be run without a Mac",
+            "install g++ (12 or newer), or set CXX",
+        )
+    return Finding("ok", f"{found}, for kernels as emulated source")
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     parts = text.split("+")[0].split(".")[:2]
     return tuple(int(p) for p in parts if p.isdigit())
@@ -80,5 +92,6 @@ CHECKS = (
     Check("torch", _torch),
     Check("pyobjc", _objective),
     Check("offline compiler", _offline),
+    Check("emulator", _emulator),
     devices(lambda: [d.name for d in probe.devices()], "no Apple GPU is here"),
 )

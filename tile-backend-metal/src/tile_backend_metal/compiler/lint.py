@@ -82,6 +82,14 @@ POINTER = re.compile(r"(?P<before>(?:\b\w+\s+)*)(?P<type>\b[\w:]+(?:<[^<>;()]*>)
 SPACES = frozenset({"device", "constant", "threadgroup", "thread"})
 KERNEL = re.compile(r"\[\[kernel\b[^\]]*\]\]\s*void\s+(\w+)\s*\(")
 FUNCTION = re.compile(r"\b(\w+)\s*\([^;{}]*\)\s*\{")
+DECLARED = re.compile(
+    r"\b(?P<space>device|constant|threadgroup)\s+\w+\s*(?:[*&]\s*(?:const\s+)?)?(?P<name>\w+)\s*(?:\[|=)"
+)
+CAST = re.compile(r"\b(\w+)\s+\w+\*\s*(?:const\s+)?\w+\s*=\s*reinterpret_cast<(\w+)\s")
+CALL = re.compile(
+    r"\btile_(?:(?:move|fetch)\d+_(?P<to>\w+?)_from_(?P<source>\w+)|atomic_\w+_(?P<at>device|threadgroup)|(?P<product>simdgroup_multiply))"
+    r"(?P<given>\(&[^;]*);"
+)
 STATEMENTS = frozenset({"if", "for", "while", "switch"})
 VARIABLE = re.compile(
     r"^(?:static\s+)?(?:const\s+|constexpr\s+)*[\w:]+\s+\w+\s*(?:\[[^\]]*\]\s*)?=", re.MULTILINE
@@ -105,6 +113,27 @@ def _pointers(t: Text) -> Found:
     for m in POINTER.finditer(t.code):
         if not SPACES & set(m["before"].split()):
             yield m.start("type"), f"`{m['type']}{m[0][-1]}` has no address space: 4"
+
+
+def _casts(t: Text) -> Found:
+    for m in CAST.finditer(t.code):
+        if m[1] in SPACES and m[1] != m[2]:
+            yield m.start(), f"a cast from {m[2]} to {m[1]}: 4"
+
+
+def _calls(t: Text) -> Found:
+    """Our own functions say in their names which spaces they take."""
+    for head, body in _bodies(t):
+        spaces = {m["name"]: m["space"] for m in DECLARED.finditer(body)}
+        for m in CALL.finditer(body):
+            wanted = 3 * ["thread"] if m["product"] else [s for s in (m["to"], m["source"], m["at"]) if s]
+            given = re.findall(r"[(,]\s*&(\w+)\[", m["given"])
+            for name, space in zip(given, wanted, strict=False):
+                if spaces.get(name, "thread") != space:
+                    yield (
+                        head.start() + m.start(),
+                        f"`{name}` lies in {spaces.get(name, 'thread')}, not in {space}: 4",
+                    )
 
 
 def _attributes(t: Text) -> Found:
@@ -216,6 +245,8 @@ RULES: dict[str, Callable[[Text], Found]] = {
     "words": _words,
     "versions": _versions,
     "address spaces": _pointers,
+    "casts": _casts,
+    "calls": _calls,
     "attributes": _attributes,
     "library": _library,
     "literals": _literals,
