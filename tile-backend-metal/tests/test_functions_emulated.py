@@ -192,3 +192,16 @@ def test_sums_and_prefixes_across_lanes(dtype: str) -> None:
     assert "tile_shuffle_" in kernel.source
     np.testing.assert_array_equal(b, a.sum(axis=1))
     np.testing.assert_array_equal(c, np.cumsum(a, axis=1))
+
+
+def test_memory_behind_a_pointer() -> None:
+    @T.prim_func
+    def main(P: T.ptr("float16"), B: T.Tensor((37,), "float16")):
+        with T.Kernel(1, threads=32):
+            T.copy(T.make_tensor(P, (37,), "float16"), B)
+
+    a, b = np.arange(37, dtype=np.float16), np.zeros(37, np.float16)
+    kernel = tile.compile(main)
+    kernel(a, b)
+    assert "device void* P [[buffer(0)]]" in kernel.source
+    np.testing.assert_array_equal(b, a)

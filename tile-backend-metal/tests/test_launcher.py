@@ -284,6 +284,29 @@ def test_a_grid_that_metal_cannot_count(backend: Any, metal: FakeMetal) -> None:
         tile.compile(main, target=TARGET)(np.zeros(1, np.float32))
 
 
+def test_an_address_is_no_tensor(backend: Any, metal: FakeMetal) -> None:
+    @T.prim_func
+    def main(P: T.ptr("float32"), B: T.Tensor((32,), "float32")):
+        with T.Kernel(1, threads=32):
+            T.copy(T.make_tensor(P, (32,), "float32"), B)
+
+    b = np.zeros(32, np.float32)
+    kernel = tile.compile(main, target=TARGET)
+    kernel(np.zeros(32, np.float32), b)
+    assert len(metal.launches) == 1
+    with pytest.raises(ArgumentError, match="P is an address, and Metal passes none") as told:
+        kernel(b.ctypes.data, b)
+    assert "pass a tensor" in str(told.value.help)
+
+
+def test_tensors_of_two_memories(backend: Any, mps: FakeMps, metal: FakeMetal) -> None:
+    kernel = tile.compile(scaled(), target=TARGET)
+    with pytest.raises(ArgumentError):
+        kernel(tensor((4, 50)), np.zeros((4, 50), np.float32), 1.0, 1, 1.0)
+    assert mps.calls == []
+    assert metal.launches == []
+
+
 def test_only_on_macos() -> None:
     with pytest.raises(NoDevice, match="on macOS only") as told:
         MetalLauncher(Device(Target("metal", "apple9"), 0, "none"))

@@ -73,6 +73,21 @@ def test_barriers_order_what_threads_share() -> None:
     assert SHARED_ONLY not in text
 
 
+def test_barriers_order_what_a_loop_writes_twice() -> None:
+    """One statement, whose threads change places from one iteration to the next."""
+
+    @T.prim_func
+    def turning(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            for k in T.serial(3):
+                for i in T.Parallel(64):
+                    B[(i + k) % 64] = A[i] * k
+
+    text = emitted(turning).text
+    assert BOTH in text
+    assert SHARED_ONLY not in text
+
+
 def test_names_that_msl_has_taken() -> None:
     @T.prim_func
     def main(
