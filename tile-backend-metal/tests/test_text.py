@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 import tile_core.language as T
 from tile_backend_metal.backend import MetalBackend
 from tile_core.backend import Source
@@ -103,3 +105,38 @@ def test_names_that_msl_has_taken() -> None:
     assert "device float* device_2 [[buffer(0)]]" in text
     assert "device float* half_2 [[buffer(1)]]" in text
     assert "device float* tile_bits_2 [[buffer(2)]]" in text
+
+
+TAKEN = """
+    nullptr xor bitand decltype static_assert thread_local __restrict NULL INFINITY FLT_MAX M_PI_F INT_MAX HALF_MAX half4 float4x4
+    uint3 ray_data tile_move16_device_from_thread tile_atomic_add_device tile_simdgroup_multiply TILE_NAN bfloat tile_thread
+    tile_shuffle_xor tile_op_add float16_to_float simd
+"""
+
+
+@pytest.mark.parametrize("name", TAKEN.split())
+def test_a_name_that_is_taken_gets_a_number(name: str) -> None:
+    n = T.dynamic(name)
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=32):
+            T.fill(A, 0)
+
+    text = emitted(main).text.split("[[kernel", 1)[1]
+    assert f"constant int& {name}_2 [[buffer(1)]]" in text
+
+
+def test_names_in_other_alphabets() -> None:
+    @T.prim_func
+    def größe(Ä: T.Tensor((64,), "float32"), Ö: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            T.copy(Ä, Ö)
+
+    source = emitted(größe)
+    assert source.text.isascii()
+    assert source.launch.entries[0][0] == "gr__e_0"
+    assert (
+        "void gr__e_0(\n    device float* _ [[buffer(0)]],\n    device float* __2 [[buffer(1)]]"
+        in source.text
+    )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tile_core.dtypes import DType
 from tile_core.errors import Unsupported
-from tile_core.expr import Space
 from tile_core.lowering.printer import Dialect
 
-from .atomics import ATOMICS
-from .base import SECTIONS
+from .names import RESERVED
 
 # MSL 2.1: there is no double, and `long` has 64 bits.
 TYPES = {
@@ -32,7 +29,6 @@ TYPES = {
     "float8_e5m2": "fp8_e5m2_t",
 }
 NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
-SPACES = {Space.GLOBAL: "device", Space.SHARED: "threadgroup"}
 
 # MSL 6.5: functions of metal::precise keep their accuracy whatever the compiler is told; those of metal::fast do not ask for it.
 PRECISE = (
@@ -86,11 +82,6 @@ INTEGER = {
 }
 
 
-def pointer(space: Space, type: str) -> str:
-    """The type of a pointer into a memory space. MSL 4: each pointer names its address space."""
-    return f"{SPACES[space]} {type}*"
-
-
 def _functions() -> dict[str, str]:
     out = {f"{name}.float": f"metal::precise::{name}" for name in PRECISE}
     out |= {f"{name}.float": f"metal::{spelled}" for name, spelled in PLAIN.items()}
@@ -129,19 +120,6 @@ SHARED_ONLY = "metal::mem_flags::mem_threadgroup"
 BOTH = f"metal::mem_flags::mem_device | {SHARED_ONLY}"
 FENCE = f"metal::atomic_thread_fence({BOTH}, metal::memory_order_seq_cst, metal::thread_scope_device);"  # MSL 6.15.3
 
-KEYWORDS = """
-    alignas asm auto bool break case catch char class const constexpr continue default delete do double else enum explicit
-    extern false float for friend goto if inline int long mutable namespace new operator private protected public register
-    return short signed sizeof static struct switch template this throw true try typedef typename union unsigned using
-    virtual void volatile while kernel vertex fragment device constant threadgroup threadgroup_imageblock thread metal
-    half bfloat uchar ushort uint ulong size_t ptrdiff_t vec matrix sampler texture as_type access main simd quad
-"""
-PRELUDE = "".join((*(text for _, text in SECTIONS), ATOMICS["device"], ATOMICS["threadgroup"]))
-OWN_NAMES = frozenset(re.findall(r"\b(?:tile_\w+|fp8_\w+|\w+_to_\w+)\b", PRELUDE))
-VECTORS = frozenset(
-    f"{t}{n}" for t in ("char", "uchar", "short", "ushort", "int", "uint", "half", "float") for n in (2, 3, 4)
-)
-
 MSL = Dialect(
     types=TYPES,
     functions=_functions(),
@@ -154,7 +132,7 @@ MSL = Dialect(
     bitcast="tile_bitcast",
     failed=_failed,
     printed=_printed,
-    reserved=frozenset(KEYWORDS.split()) | OWN_NAMES | VECTORS | {"tile_arena", "tile_block", "tile_thread"},
+    reserved=RESERVED,
     fence=FENCE,
     wide=("long", "L"),
 )

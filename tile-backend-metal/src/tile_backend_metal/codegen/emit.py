@@ -12,6 +12,7 @@ from tile_core.expr import Expr, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.entry import Entry
+from tile_core.lowering.identifiers import plain
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.lower import lower_for
 from tile_core.program import Atomic, Launch, TileProgram
@@ -20,11 +21,12 @@ from tile_core.signature import launch_params, launch_spec, workspaces
 from ..compiler.options import Options
 from .atomics import ATOMICS, OPERATIONS, PART
 from .base import SECTIONS
-from .dialect import SPACES, dialect, pointer
+from .dialect import dialect
 from .instructions import instructions
 from .matrix_unit import MULTIPLY, TEXT
 from .moves import SHUFFLES, moves_text
 from .ordering import orders_global
+from .spaces import SPACES, pointer
 
 VECTOR = 16  # bytes of the widest access
 BUFFERS = 31  # "Metal Feature Set Tables": buffers of a function
@@ -44,7 +46,7 @@ class MetalCodegen:
         """
         lowered = lower_for(plan, instructions(self.info))
         program = lowered.program
-        names = [f"{plan.program.name}_{n}" for n in range(len(program.launches))]
+        names = [f"{plain(plan.program.name)}_{n}" for n in range(len(program.launches))]
         entries = [
             _Kernel(self.info, program, launch, name, bool(written.thread_vars))
             for launch, written, name in zip(program.launches, plan.program.launches, names, strict=True)

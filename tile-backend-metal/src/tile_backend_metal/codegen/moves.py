@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 
 from tile_core.expr import Expr, Var, const
 from tile_core.program import Invoke, Place, Stmt
 
-from .dialect import SPACES
+from .spaces import PRIVATE, SPACES
 
 LANES = 32  # "Metal Feature Set Tables": threads of a simdgroup of every Apple GPU
 
 # Vectors, also where a scalar has the size: an access of a vector type may alias elements of any type.
 WORDS = {16: "uint4", 8: "uint2", 4: "ushort2", 2: "uchar2"}
-PRIVATE = "thread"
 
 MOVE = """
 template <class A, class B> TILE_DEVICE void {name}({to} A* to, {source} B* source) {{
@@ -45,6 +45,16 @@ TILE_DEVICE ulong tile_shuffle_{kind}(ulong x, int by) {{
 }}
 """
 SHUFFLES = WORDWISE + "".join(OTHER.format(kind=kind) for kind in ("xor", "up", "at"))
+
+
+def all_moves() -> str:
+    """Every one of these functions."""
+    spaces = (*SPACES.values(), PRIVATE)
+    names = (
+        f"tile_{kind}{size}_{to}_from_{source}"
+        for kind, size, to, source in product(("move", "fetch"), WORDS, spaces, spaces)
+    )
+    return moves_text(" ".join(names))
 
 
 def moves_text(kernels: str) -> str:

@@ -27,6 +27,7 @@ from ..program import (
     Sync,
     While,
 )
+from .identifiers import plain
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,11 @@ class Printer:
     def name(self, x: Buffer | Var) -> str:
         found = self.names.get(x)
         if found is None:
-            plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in x.name) or "v"
-            found, n = plain, 1
+            own = plain(x.name)
+            found, n = own, 1
             while found in self.taken or found in self.dialect.reserved:
                 n += 1
-                found = f"{plain}_{n}"
+                found = f"{own}_{n}"
             self.names[x] = found
             self.taken.add(found)
         return found
