@@ -153,7 +153,7 @@ def test_more_buffers_than_metal_passes() -> None:
     ("target", "message", "remedy"),
     [
         ("metal:apple6", "no architecture 'apple6'", "apple7"),
-        ("metal:apple9,langage=3.2", "no option 'langage'", "language"),
+        ("metal:apple9,lang=3.2", "no option 'lang'", "language"),
         ("metal:apple9,language=3.5", "no version 3.5 of MSL", "3.2"),
     ],
 )

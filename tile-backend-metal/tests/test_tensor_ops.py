@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_backend_metal import tensor_ops
+from tile_backend_metal.atoms import tensor_ops
 from tile_backend_metal.compiler.options import VERSIONS
 from tile_backend_metal.targets import TARGETS, family
 from tile_core.dtypes import dtype
