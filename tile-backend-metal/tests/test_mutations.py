@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import tile_core.language as T
 from tile_backend_metal import atoms
 from tile_backend_metal.backend import MetalBackend
 from tile_backend_metal.compiler.lint import faults
@@ -168,6 +169,40 @@ def test_a_barrier_must_order_threadgroup_memory() -> None:
     text = BARRIER.sub("metal::threadgroup_barrier(metal::mem_flags::mem_device);", source.text)
     made = arguments.made(BY_NAME["transpose-50"])
     assert any("bad-operand" in r.codes for r in MetalEmulator().run(replace(source, text=text), made, {}))
+
+
+def turning() -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            for k in T.serial(3):
+                for i in T.Parallel(64):
+                    B[(i + k) % 64] = A[i] * k
+
+    return main
+
+
+def exchanging() -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            for i in T.Parallel(64):
+                B[i] = A[i] * 2
+            for i in T.Parallel(64):
+                A[i] = B[(i + 1) % 64]
+
+    return main
+
+
+@pytest.mark.parametrize("make", [turning, exchanging])
+def test_a_barrier_must_order_what_threads_exchange_in_device_memory(make: Any) -> None:
+    case = Case("device", make, frozenset())
+    source = stages.emit(case, METAL, METAL.info(Target("metal")))
+    assert not faulty(case, source, "late")
+    text = source.text.replace("metal::mem_flags::mem_device | ", "")
+    assert text != source.text
+    reports = MetalEmulator().run(replace(source, text=text), arguments.made(case), {}, mode="late")
+    assert {c for r in reports for c in r.codes} & {"race", "overwritten"}
 
 
 def test_the_launchers_question_about_the_order() -> None:

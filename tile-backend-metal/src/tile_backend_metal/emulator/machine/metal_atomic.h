@@ -20,14 +20,20 @@ inline void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_s
   machine::at(line);
   fence();
 }
+// 6.9.1, table 6.13: a barrier orders only the memory that it names; the machine keeps that of the device apart.
+inline void order_device(mem_flags flags) {
+  if ((int)flags & (int)mem_flags::mem_device) machine::proxy_fence();
+}
 inline void threadgroup_barrier(mem_flags flags, MSL_HERE) {
   machine::at(line);
   if (!((int)flags & (int)mem_flags::mem_threadgroup))
     machine::report("bad-operand", "threadgroup_barrier at {0} does not order threadgroup memory");
+  order_device(flags);
   machine::block_barrier();
 }
-inline void simdgroup_barrier(mem_flags, MSL_HERE) {
+inline void simdgroup_barrier(mem_flags flags, MSL_HERE) {
   machine::at(line);
+  order_device(flags);
   machine::subgroup_barrier(0xffffffffu);
 }
 

@@ -33,6 +33,9 @@ uint32_t shuffle(Shuffle kind, uint32_t value, int number) {
   return e.result;
 }
 
+// Barriers say by their flags whether they order device memory.
+const bool apart = machine::global_apart = true;
+
 // Blocks run one after the other: what an earlier one did before its fence is seen here from now on.
 void fence() { machine::acquire_at(nullptr); }
 
