@@ -93,5 +93,7 @@ CHECKS = (
     Check("pyobjc", _objective),
     Check("offline compiler", _offline),
     Check("emulator", _emulator),
-    devices(lambda: [d.name for d in probe.devices()], "no Apple GPU is here"),
+    devices(
+        lambda: [d.name for d in probe.devices()], "kernels run on a Mac with Apple silicon, M1 or newer"
+    ),
 )
