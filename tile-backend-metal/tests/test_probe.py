@@ -45,9 +45,7 @@ def mac(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mac]:
     made = Mac()
     monkeypatch.setattr(probe, "on_mac", lambda: True)
     monkeypatch.setattr(probe, "_send", made.send)
-    monkeypatch.setattr(
-        ctypes, "CDLL", lambda name: SimpleNamespace(MTLCreateSystemDefaultDevice=made.create)
-    )
+    monkeypatch.setattr(ctypes, "CDLL", made.load)
     monkeypatch.setattr(platform, "mac_ver", lambda: ("15.1", ("", "", ""), "arm64"))
     monkeypatch.setattr(probe.util, "find_library", lambda name: name)
     probe.devices.cache_clear()
