@@ -78,6 +78,6 @@ def _library(mps: Any, artifact: Artifact) -> Any:
     except (RuntimeError, SyntaxError) as error:
         raise BackendError(
             f"torch.mps.{name} fails: {error}",
-            why="torch compiles for the newest language that it knows of: MSL 3.1 on macOS 14 and later",
+            why="torch chooses the version of MSL by the system: 3.1, newer ones 3.2 on macOS 15 and 4.0 on macOS 26",
             help="pass numpy arrays, for which the target's own version is used; or report the message",
         ) from error
