@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import sys
 from ctypes import util
 from functools import lru_cache
 from typing import Any
@@ -12,29 +11,37 @@ from typing import Any
 from tile_core.hardware import Device, Target
 
 FRAMEWORK = "/System/Library/Frameworks/Metal.framework/Metal"
+# "MTLCreateSystemDefaultDevice": a program without graphics finds a device only where this framework is loaded, too.
+GRAPHICS = "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
 FAMILIES = (10, 9, 8, 7)  # MTLGPUFamilyAppleN is 1000 + N
 UTF8 = 4
 
 
+def on_mac() -> bool:
+    return platform.system() == "Darwin"
+
+
 @lru_cache(maxsize=1)
 def devices() -> tuple[Device, ...]:
-    """The default device, asked once for each process. () elsewhere than on macOS, or without a GPU."""
-    if sys.platform != "darwin":
+    """The default device, asked once for each process. () elsewhere than on macOS, and for GPUs older than Apple7 or of others."""
+    if not on_mac():
         return ()
     try:
-        metal, objc = ctypes.CDLL(FRAMEWORK), ctypes.CDLL(util.find_library("objc"))
+        _, metal, objc = (ctypes.CDLL(name) for name in (GRAPHICS, FRAMEWORK, util.find_library("objc")))
     except OSError:
         return ()
     metal.MTLCreateSystemDefaultDevice.restype = ctypes.c_void_p
     handle = metal.MTLCreateSystemDefaultDevice()
-    return (_device(objc, handle),) if handle else ()
+    return _device(objc, handle) if handle else ()
 
 
-def _device(objc: ctypes.CDLL, handle: int) -> Device:
+def _device(objc: ctypes.CDLL, handle: int) -> tuple[Device, ...]:
+    family = next((n for n in FAMILIES if _supports(objc, handle, n)), None)
+    if family is None:
+        return ()
     name = _send(objc, _send(objc, handle, "name"), "UTF8String", result=ctypes.c_char_p)
-    family = next((n for n in FAMILIES if _supports(objc, handle, n)), FAMILIES[-1])
     memory = _send(objc, handle, "recommendedMaxWorkingSetSize", result=ctypes.c_uint64)
-    return Device(
+    found = Device(
         Target("metal", f"apple{family}"),
         0,
         name.decode() if name else "Apple GPU",
@@ -42,6 +49,7 @@ def _device(objc: ctypes.CDLL, handle: int) -> Device:
         memory=memory,
         torch="mps:0",
     )
+    return (found,)
 
 
 def _supports(objc: ctypes.CDLL, handle: int, family: int) -> bool:

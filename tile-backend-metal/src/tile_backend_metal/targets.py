@@ -17,6 +17,7 @@ DTYPES = frozenset(
     {
         *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
         *("float16", "float32"),
+        *("float8_e4m3fn", "float8_e5m2"),  # stored; computed in float32
     }
 )
 WITH_BFLOAT = DTYPES | {"bfloat16"}  # MSL 3.1 and Apple family 9 and later, as in the atom table
@@ -91,3 +92,8 @@ TARGETS = (
     _info("apple8", M2, atoms.ATOMS, DTYPES),
     _info("apple7", M1, atoms.ATOMS, DTYPES),
 )
+
+
+def family(arch: str) -> int:
+    """The number of a family, such as 9 of ``apple9``; 0 for no architecture."""
+    return int(arch.removeprefix("apple") or 0)

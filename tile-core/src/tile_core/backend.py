@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from .errors import NoDevice, Unsupported
 from .hardware import Device, Target, TargetInfo, TestedDevice
@@ -19,7 +19,7 @@ class ApiVersion(NamedTuple):
     minor: int
 
 
-API = ApiVersion(1, 1)
+API = ApiVersion(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,13 @@ class LoadedKernel(Protocol):
     ) -> None: ...
 
 
+@runtime_checkable
+class TensorKernel(Protocol):
+    """A loaded kernel that is given the caller's own tensors where others get addresses: its memory is reached through objects."""
+
+    takes_tensors: Literal[True]
+
+
 class DirectKernel(LoadedKernel, Protocol):
     """A loaded kernel that checks the arguments of a call by itself, so that a warm call does nothing for each in Python."""
 
@@ -250,6 +257,8 @@ class Backend(ABC):
     # A backend that declares neither is used only where it is named.
     torch_devices: ClassVar[tuple[tuple[str, bool], ...]] = ()
     dlpack_devices: ClassVar[tuple[int, ...]] = ()
+    # Whether its launcher also takes tensors in the host's memory, for calls that name the backend.
+    host_tensors: ClassVar[bool] = False
     # Among backends for the same tensors the highest preference is chosen when a call names no target.
     preference: ClassVar[int] = 0
 

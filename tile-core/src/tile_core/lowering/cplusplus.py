@@ -4,19 +4,24 @@ A backend's text comes first and defines what differs: the macros ``TILE_DEVICE`
 and ``TILE_INFINITY``; ``tile_bits`` (of a float, as ``unsigned int``) and ``tile_float`` (back). Before ``ATOMICS`` also ``half_t``
 and ``bfloat_t``, two bytes each, with ``float16_to_float``, ``float_to_float16`` and the same for ``bfloat16``; and
 ``tile_compare_and_swap(W* at, W expected, W value)`` for words of 2, 4 and 8 bytes.
+
+``SMALL_FLOATS`` and ``INTEGERS`` need neither pointers, unions, doubles nor the C library: they suit languages that are less
+than C++. ``SCALARS`` has all.
 """
 
 from __future__ import annotations
 
-# What overflows becomes NaN in e4m3 (which has no infinity) and infinity in e5m2.
-SCALARS = r"""
+BITCAST = r"""
 template <class To, class From> TILE_DEVICE To tile_bitcast(From x) {
   static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the width");
   union { From from; To to; } u;
   u.from = x;
   return u.to;
 }
+"""
 
+# What overflows becomes NaN in e4m3 (which has no infinity) and infinity in e5m2.
+SMALL_FLOATS = r"""
 TILE_DEVICE unsigned short tile_to_bfloat16(float x) {
   unsigned int u = tile_bits(x);
   return x != x ? 0x7fff : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
@@ -61,7 +66,9 @@ TILE_DEVICE float float8_e4m3fn_to_float(fp8_e4m3_t x) { return tile_from_byte<4
 TILE_DEVICE float float8_e5m2_to_float(fp8_e5m2_t x) { return tile_from_byte<5, 2, false>(x.bits); }
 TILE_DEVICE fp8_e4m3_t float_to_float8_e4m3fn(float x) { return {tile_to_byte<4, 3, true>(x)}; }
 TILE_DEVICE fp8_e5m2_t float_to_float8_e5m2(float x) { return {tile_to_byte<5, 2, false>(x)}; }
+"""
 
+INTEGERS = r"""
 template <class T> TILE_DEVICE T tile_floordiv(T a, T b) {
   if (b == 0) return 0;
   T q = a / b;
@@ -77,6 +84,9 @@ template <class T> TILE_DEVICE T tile_power(T a, T b) {
     if (b & 1) out *= a;
   return out;
 }
+"""
+
+FLOATS = r"""
 TILE_DEVICE float tile_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 TILE_DEVICE double tile_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 template <class T> TILE_DEVICE bool tile_isnan(T x) { return x != x; }
@@ -145,3 +155,5 @@ template <class T> TILE_DEVICE T tile_atomic_xor(T* at, T value) { return tile_s
 template <class T> TILE_DEVICE T tile_atomic_store(T* at, T value) { return tile_swap<tile_op_store>(at, value); }
 template <class T> TILE_DEVICE T tile_atomic_load(T* at) { return *(volatile T*)at; }
 """
+
+SCALARS = BITCAST + SMALL_FLOATS + INTEGERS + FLOATS

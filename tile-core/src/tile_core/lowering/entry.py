@@ -76,7 +76,7 @@ class Entry:
     def views(self) -> Iterator[str]:
         """Buffers that read the memory of another one with another type."""
         for b in buffers(self.launch.body):
-            owner: Buffer | Var | None = b.base or b.source
+            owner: Buffer | Var | None = b.source if b.base is None else b.base
             if owner is not None and b.space in (Space.GLOBAL, Space.SHARED):
                 type = self.pointer(b.space, self.printer.type(b.dtype))
                 yield f"{type} const {self.printer.name(b)} = reinterpret_cast<{type}>({self.printer.name(owner)});"

@@ -27,6 +27,7 @@ from ..program import (
     Sync,
     While,
 )
+from .identifiers import plain
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Dialect:
     ``barrier``: a statement, given the number of the barrier and how many threads meet there (0: the whole block).
     ``address``: from a pointer to shared memory, the number of its address. ``unroll``: a line before a loop.
     ``bitcast``: function with the target type as template argument. ``fence``: a statement that orders what this thread did in
-    memory before it against what it does after it, for all other threads.
+    memory before it against what it does after it, for all other threads. ``wide``: the type of 64-bit indices, and what
+    literals of that width end with.
     """
 
     types: Mapping[str, str]
@@ -54,6 +56,7 @@ class Dialect:
     printed: Callable[[str, Sequence[tuple[str, DType]]], str]
     reserved: frozenset[str] = frozenset()
     fence: str = ""
+    wide: tuple[str, str] = ("long long", "LL")
 
 
 REGISTER_BYTES = 16  # private arrays may be read as words and vectors of words
@@ -77,11 +80,11 @@ class Printer:
     def name(self, x: Buffer | Var) -> str:
         found = self.names.get(x)
         if found is None:
-            plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in x.name) or "v"
-            found, n = plain, 1
+            own = plain(x.name)
+            found, n = own, 1
             while found in self.taken or found in self.dialect.reserved:
                 n += 1
-                found = f"{plain}_{n}"
+                found = f"{own}_{n}"
             self.names[x] = found
             self.taken.add(found)
         return found
@@ -170,12 +173,16 @@ class Printer:
         if s.order in BEFORE:
             yield self.dialect.fence
         where = f"&{self.element(s.buffer, s.indices)}"
-        function = self.dialect.atomics(s.op, s.buffer.dtype)
+        function = self.updater(s)
         value = "" if s.value is None else f", {self.text(s.value)}"
         result = "" if s.result is None else f"const {self.type(s.result.dtype)} {self.name(s.result)} = "
         yield f"{result}{function}({where}{value});"
         if s.order in AFTER:
             yield self.dialect.fence
+
+    def updater(self, s: Atomic) -> str:
+        """The function of an atomic; a language whose functions differ by address space has its own printer."""
+        return self.dialect.atomics(s.op, s.buffer.dtype)
 
     def invoke(self, s: Invoke) -> str:
         given = ", ".join(self.place(a) if isinstance(a, Place) else self.text(a) for a in s.arguments)
@@ -209,7 +216,7 @@ class Printer:
         return " + ".join(parts) or "0"
 
     def _scaled(self, i: Expr, step: int | Expr, wide: bool) -> str:
-        at = f"(long long)({self.text(i)})" if wide else self.text(i, 10)
+        at = f"({self.dialect.wide[0]})({self.text(i)})" if wide else self.text(i, 10)
         if isinstance(step, Expr):
             return f"{at} * ({self.text(step)})"
         return at if step == 1 else f"{at} * {step}"
@@ -243,7 +250,7 @@ class Printer:
         if t.is_bool:
             return "true" if x.value else "false"
         if t.is_integer:
-            return _integer(int(x.value), t)
+            return _integer(int(x.value), t, self.dialect.wide[1])
         value = float(x.value)
         if t.name in self.dialect.from_float:
             return f"{self.dialect.from_float[t.name]}({_float(value)})"
@@ -329,11 +336,11 @@ class Printer:
         return self.rounded(text, x.type) if x.type == t else text
 
 
-def _integer(value: int, t: DType) -> str:
+def _integer(value: int, t: DType, long: str) -> str:
     if t.bits == 64:
         if value == -(2**63):
-            return "(-9223372036854775807LL - 1)"
-        return f"{value}{'ULL' if t.kind == 'uint' else 'LL'}"
+            return f"(-9223372036854775807{long} - 1)"
+        return f"{value}{'U' if t.kind == 'uint' else ''}{long}"
     if value == -(2**31):
         return "(-2147483647 - 1)"
     text = f"{value}u" if t.kind == "uint" else str(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..backend import DirectKernel, LaunchSpec, LoadedKernel
+from ..backend import DirectKernel, LaunchSpec, LoadedKernel, TensorKernel
 from ..errors import ArgumentError, did_you_mean
 from ..select import TensorDevice
 from .arguments import TensorView, allocator, is_tensor, view
@@ -50,7 +50,9 @@ class Call:
         values, views, finish = self._with_outputs(name, launch)
         bound = bind(launch, values, views)
         if not bound.empty:
-            loaded()(bound.values, bound.grids, stream)
+            kernel = loaded()
+            given = objects(values, bound.values) if isinstance(kernel, TensorKernel) else bound.values
+            kernel(given, bound.grids, stream)
         outputs = tuple(finish(values[n]) for n in launch.outputs)
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
@@ -88,6 +90,12 @@ class Call:
                 ) from error
             full.append((made, view(made, p.name)))
         return [value for value, _ in full], [v for _, v in full], finish
+
+
+def objects(arguments: Sequence[Any], values: Sequence[int | float]) -> tuple[Any, ...]:
+    """``values`` of a call with the tensors themselves in place of their addresses."""
+    own = (a if is_tensor(a) else v for a, v in zip(arguments, values, strict=False))
+    return (*own, *values[len(arguments) :])
 
 
 def ordered(

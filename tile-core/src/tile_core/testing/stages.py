@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..backend import Artifact, Backend, LaunchSpec, Source
+from ..backend import Artifact, Backend, LaunchSpec, Source, TensorKernel
 from ..errors import Unsupported
 from ..hardware import Device, TargetInfo
 from ..inference.plan import TilePlan
@@ -53,7 +53,8 @@ def launch(case: Case, backend: Backend, device: Device, arguments: Sequence[Any
     held = [_upload(a, device) for a in arguments]
     dims = [case.dims[p.name] for p in spec.params[len(case.program.params) :]]
     grids = [tuple(evaluate(e, case.dims) for e in grid) for _, grid, _ in spec.entries]
-    kernel([_pointer(a) for a in held] + dims, grids)
+    given = held if isinstance(kernel, TensorKernel) else [_pointer(a) for a in held]
+    kernel([*given, *dims], grids)
     launcher.synchronize()
     return [_download(a, like) for a, like in zip(held, arguments, strict=True)]
 

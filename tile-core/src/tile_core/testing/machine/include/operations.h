@@ -14,6 +14,10 @@ uint32_t random_number();
 // The way by which memory is reached. Writes of `generic` and `copy` need a proxy fence before `async` sees them.
 enum class Proxy : uint8_t { generic, copy, async, barrier };
 
+// A vendor whose barriers say which memory they order sets this: global memory is then ordered by what passed a proxy fence only,
+// so that a barrier that orders it comes after one.
+extern bool global_apart;
+
 // What one agent (a thread or an asynchronous operation) has seen of the others.
 struct Snapshot {
   std::vector<uint32_t> seen, passed;   // ordered before it; and made visible to the asynchronous proxy

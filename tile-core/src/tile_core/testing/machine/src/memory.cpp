@@ -7,6 +7,8 @@
 
 namespace machine {
 
+bool global_apart;
+
 namespace {
 const u64 WINDOW = 1ull << 24;        // address space of one block's shared memory
 const unsigned RANKS = 16;
@@ -119,17 +121,22 @@ void not_passed(const Actor& a, bool writes, const Access& by, const void* point
 
 bool other_cluster(const Access& by) { return by.clock <= cluster_floor; }
 
-bool ordered(const Actor& a, const Access& by) {
-  if (a.atomic && by.atomic) return true;
-  return other_cluster(by) ? synchronised : seen(a, by);
+template <bool SHARED> bool before(const Actor& a, const Access& by) {
+  if (SHARED || !global_apart) return seen(a, by);
+  return (u32)by.agent - 1 == a.agent || passed(a, by);
 }
 
-void note_read(const Actor& a, Cell& c, const Access& me) {
+template <bool SHARED> bool ordered(const Actor& a, const Access& by) {
+  if (a.atomic && by.atomic) return true;
+  return other_cluster(by) ? synchronised : before<SHARED>(a, by);
+}
+
+template <bool SHARED> void note_read(const Actor& a, Cell& c, const Access& me) {
   int place = -1;
   for (int i = 0; i < 2 && place < 0; ++i)
     if (c.reads[i].agent == me.agent || !c.reads[i].agent) place = i;
   for (int i = 0; i < 2 && place < 0; ++i)
-    if (other_cluster(c.reads[i]) || seen(a, c.reads[i])) place = i;
+    if (other_cluster(c.reads[i]) || before<SHARED>(a, c.reads[i])) place = i;
   c.reads[place < 0 ? me.agent & 1 : place] = me;   // a third reader: one of the earlier two is forgotten
 }
 
@@ -143,21 +150,21 @@ template <bool SHARED> void touch(const Actor& a, Cell* c, const char* pointer, 
         report_at("phase-misuse", a.site, w.site, where(pointer + i) + " is touched at {0} but holds a live barrier, made at {1}");
         return;
       }
-      if (!ordered(a, w)) {
+      if (!ordered<SHARED>(a, w)) {
         if (writes && w.proxy == Proxy::generic && a.proxy == Proxy::generic) doubtful.push_back({a, w, pointer + i, pointer[i]});
         else conflict(a, writes, w, true, pointer + i);
       }
-      if (SHARED && a.proxy == Proxy::async && ordered(a, w) && !passed(a, w)) not_passed(a, writes, w, pointer + i);
+      if (SHARED && a.proxy == Proxy::async && ordered<SHARED>(a, w) && !passed(a, w)) not_passed(a, writes, w, pointer + i);
     } else if (SHARED && !writes && !known_fault("uninitialised", a.site, 0)) {
       report_at("uninitialised", a.site, 0, where(pointer + i) + " is read at {0} before anything wrote it (" + thread_text(a.thread) + ")");
     }
     if (writes) {
       for (Access& r : cell.reads)
-        if (r.agent && !ordered(a, r)) conflict(a, true, r, false, pointer + i);
+        if (r.agent && !ordered<SHARED>(a, r)) conflict(a, true, r, false, pointer + i);
       cell.write = me;
       cell.reads[0] = cell.reads[1] = Access();
     } else {
-      note_read(a, cell, me);
+      note_read<SHARED>(a, cell, me);
     }
   }
 }
