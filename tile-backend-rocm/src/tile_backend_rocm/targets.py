@@ -37,7 +37,7 @@ MATRIX = Engine("tensor", "interlock", "warp")  # hazards are seen to by the ass
 TO_LDS = Engine("copy", "group", "warp")  # ISA guides, buffer_load ... lds: in order, counted by vmcnt
 
 CDNA_ENGINES = (TO_LDS, MATRIX, ALU, SFU, MEMORY, BANKS)
-RDNA_ENGINES = (ALU, SFU, MEMORY, BANKS)
+RDNA_ENGINES = (MATRIX, ALU, SFU, MEMORY, BANKS)
 
 BARRIER = Token("barrier")  # s_barrier
 COUNTER = Token("commit_group", limit=63)  # s_waitcnt vmcnt(n) has six bits on gfx9
@@ -128,7 +128,7 @@ TARGETS = (
         registers=512,
         source=CDNA,
         table=atoms.GFX942,
-        features=("mfma", "buffer_load_lds", "global_load_lds", "dpp"),
+        features=("mfma", "buffer_load_lds", "global_load_lds", "dpp", "dot4", "pk_add_f16", "pk_add_bf16"),
     ),
     _info(
         "gfx950",
@@ -152,7 +152,10 @@ TARGETS = (
         registers=512,
         source=CDNA,
         table=atoms.GFX950,
-        features=("mfma", "buffer_load_lds", "global_load_lds", "global_load_lds_16", "ds_read_tr", "dpp"),
+        features=(
+            *("mfma", "buffer_load_lds", "global_load_lds", "global_load_lds_16", "ds_read_tr", "dpp"),
+            *("dot4", "pk_add_f16", "pk_add_bf16"),
+        ),
         banks=64,
         estimated=("spaces",),
     ),
@@ -173,9 +176,8 @@ TARGETS = (
         registers=512,
         source=CDNA,
         table=atoms.GFX90A,
-        features=("mfma", "buffer_load_lds", "dpp"),
+        features=("mfma", "buffer_load_lds", "dpp", "dot4", "pk_add_f16"),
     ),
-    # WMMA of RDNA is not in the atom table: gemms run on the vector units.
     _info(
         "gfx1100",
         RX7900,
@@ -186,7 +188,8 @@ TARGETS = (
         file=384,
         registers=256,
         source=RDNA,
-        features=("wmma", "dpp"),
+        table=atoms.GFX1100,
+        features=("wmma", "dpp", "dot4"),
         estimated=("peaks", "clock"),
     ),
     _info(
@@ -207,7 +210,8 @@ TARGETS = (
         file=384,
         registers=256,
         source=RDNA,
-        features=("wmma", "dpp"),
+        table=atoms.GFX1201,
+        features=("wmma", "dpp", "dot4", "pk_add_f16", "pk_add_bf16"),
         estimated=("peaks", "clock"),
     ),
 )
