@@ -133,37 +133,40 @@ def _copies() -> Iterator[Helper]:
 def _buffer_copies(set_m0: str, base: str) -> Iterator[Helper]:
     """Where only buffer loads reach the LDS: 32-bit offsets from a place 2 GiB before what one lane reads."""
     place = (
-        "const u64 at = (u64)from, far = 0x80000000ull; "
-        "const u64 first = ((u64)(u32)__builtin_amdgcn_readlane((int)(at >> 32), one) << 32 "
-        "| (u32)__builtin_amdgcn_readlane((int)(u32)at, one)) - far; "
+        "const u64 at = (u64)from, low = at - 0x80000000ull; "
+        "const int base0 = __builtin_amdgcn_readlane((int)(u32)low, one), "
+        "base1 = __builtin_amdgcn_readlane((int)(low >> 32), one); "
+        "const u64 far = at - ((u64)(u32)base1 << 32 | (u32)base0); "
         # buffer resource: base address of 48 bits, no stride, nearly 4 GiB, raw 32-bit data
-        "const i32x4 rsrc = {(int)first, (int)(first >> 32) & 0xffff, -2, 0x00020000}; "
+        "const i32x4 rsrc = {base0, base1, -2, 0x00020000}; "
     )
     load = (
         f'asm volatile("{set_m0}buffer_load_dword %1, %2, 0 offen lds" :: {base}, "v"(offset), "s"(rsrc) '
         ': "memory", "m0");'
     )
-    yield Helper(
-        "lds_buffer_copy_4",
-        "void",
-        "u32 to, const void* from",
-        f"const int one = 0; {place}if ((at - first) >> 32) __builtin_trap(); "
-        f"const u32 offset = (u32)(at - first); {load}",
-        COPY,
-        "hip::lds_copy(to, from, 4);",
-    )
-    yield Helper(
-        "lds_buffer_copy_4_if",
-        "void",
-        "u32 to, const void* from, u32 taken",
-        "const u64 takers = __builtin_amdgcn_ballot_w64(taken != 0); "
-        f"const int one = takers ? __builtin_ctzll(takers) : 0; {place}"
-        "if (taken && (at - first) >> 32) __builtin_trap(); "
-        f"const u32 offset = taken ? (u32)(at - first) : 0xffffffffu; {load}",
-        COPY,
-        "hip::lds_copy(to, taken ? from : hip::zero_words, 4);",
-        note="what lies beyond the end of a buffer reads as zero",
-    )
+    for suffix, check in (
+        ("", ""),
+        ("_checked", "if (__builtin_amdgcn_ballot_w64({}(far >> 32) != 0)) __builtin_trap(); "),
+    ):
+        yield Helper(
+            f"lds_buffer_copy_4{suffix}",
+            "void",
+            "u32 to, const void* from",
+            f"const int one = 0; {place}{check.format('')}const u32 offset = (u32)far; {load}",
+            COPY,
+            "hip::lds_copy(to, from, 4);",
+        )
+        yield Helper(
+            f"lds_buffer_copy_4_if{suffix}",
+            "void",
+            "u32 to, const void* from, u32 taken",
+            "const u64 takers = __builtin_amdgcn_ballot_w64(taken != 0); "
+            f"const int one = takers ? __builtin_ctzll(takers) : 0; {place}{check.format('taken && ')}"
+            f"const u32 offset = taken ? (u32)far : 0xffffffffu; {load}",
+            COPY,
+            "hip::lds_copy(to, taken ? from : hip::zero_words, 4);",
+            note="what lies beyond the end of a buffer reads as zero",
+        )
 
 
 def helpers() -> Iterator[Helper]:
