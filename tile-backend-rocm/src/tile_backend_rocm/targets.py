@@ -46,6 +46,11 @@ CDNA_TOKENS = (COUNTER, BARRIER)
 RDNA_TOKENS = (BARRIER,)
 
 
+# Reads of 16 bytes: a pass serves lanes 0 to 3 with 20 to 23, 4 to 7 with 16 to 19, 8 to 11 with 28 to 31, 12 to 15 with 24 to 27,
+# and so on from 32: ROCm blogs, "Avoiding LDS bank conflicts on AMD GPUs using CK-Tile". Writes take lanes in order.
+CDNA_PASSES = ((16, (1, 2, 20, 4, 8, 32)),)
+
+
 @dataclass(frozen=True, slots=True)
 class Chip:
     """The chip that stands for an architecture; of the MI250X one of its two devices."""
@@ -78,7 +83,7 @@ def _info(
     cdna = wave == 64
     spaces = (
         MemorySpace("global", chip.memory, 256, "grid"),
-        MemorySpace("shared", lds * KIB, 16, "block", banks=banks),
+        MemorySpace("shared", lds * KIB, 16, "block", banks=banks, passes=CDNA_PASSES if cdna else ()),
         MemorySpace("register", file * KIB, 4, "block"),
     )
     return TargetInfo(
