@@ -171,7 +171,7 @@ TILE_DEVICE double tile_pow(double x, double y) {
     // the product's low half is kept: an error of the exponent is one of the result
     const double l = tile_log2(a), p = l * y, low = __builtin_fma(l, y, -p);
     v = p - p != 0 ? (p > 0 ? (double)TILE_INFINITY : 0) : tile_exp2(p);
-    if (v - v == 0) v += v * low * 0.6931471805599453;
+    if (p - p == 0 && v - v == 0) v += v * low * 0.6931471805599453;
   }
   return x < 0 && odd ? -v : v;
 }

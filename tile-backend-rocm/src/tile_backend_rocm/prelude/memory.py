@@ -144,10 +144,12 @@ def _buffer_copies(set_m0: str, base: str) -> Iterator[Helper]:
         f'asm volatile("{set_m0}buffer_load_dword %1, %2, 0 offen lds" :: {base}, "v"(offset), "s"(rsrc) '
         ': "memory", "m0");'
     )
-    for suffix, check in (
-        ("", ""),
-        ("_checked", "if (__builtin_amdgcn_ballot_w64({}(far >> 32) != 0)) __builtin_trap(); "),
-    ):
+    # the trap is within the assembly: a branch of its own would take the resource out of scalar registers
+    trap = (
+        r'asm volatile("s_cmp_eq_u64 %0, 0\n\ts_cbranch_scc1 .Lnear%=\n\ts_trap 2\n.Lnear%=:" '
+        ':: "s"(__builtin_amdgcn_ballot_w64({}(far >> 32) != 0)) : "scc"); '
+    )
+    for suffix, check in (("", ""), ("_checked", trap)):
         yield Helper(
             f"lds_buffer_copy_4{suffix}",
             "void",

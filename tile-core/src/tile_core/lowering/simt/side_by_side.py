@@ -21,11 +21,11 @@ Around = Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
 def rounds(context: Context, run: int, storage: Buffer, elements: int) -> int:
     """How many pieces of ``elements`` each thread copies so that runs of threads fill the tile; 0: they cannot."""
     layout = shared_layout(context, storage)
-    total = prod(layout.shape)
-    chunk = run * elements
-    if context.threads % run or total % chunk or not _gapless(layout):
+    round = context.threads * elements
+    # whole rounds: all runs start as many copies
+    if context.threads % run or prod(layout.shape) % round or not _gapless(layout):
         return 0
-    return -(-(total // chunk) // (context.threads // run))
+    return prod(layout.shape) // round
 
 
 def _gapless(layout: Layout) -> bool:
@@ -43,16 +43,12 @@ def _gapless(layout: Layout) -> bool:
 def beside(
     context: Context, run: int, storage: Buffer, elements: int
 ) -> tuple[tuple[Expr, ...], Place, Around]:
-    """The first element of this thread's piece, the place of the run's first piece, and the loop around a round's copy.
-
-    Where runs are left over in the last round they copy pieces again that others copy, so that all have started as many.
-    """
+    """The first element of this thread's piece, the place of the run's first piece, and the loop around a round's copy."""
     layout = shared_layout(context, storage)
     chunk, count = run * elements, rounds(context, run, storage, elements)
-    runs, total = context.threads // run, prod(layout.shape) // chunk
+    runs = context.threads // run
     round: Expr = context.var("c", count) if count > 1 else const(0)
     number = binary("+", binary("*", round, runs), binary("//", context.thread, run))
-    number = binary("%", number, total) if count * runs > total else number
     first = context.simple(binary("*", number, chunk))
     mine = binary("+", first, binary("*", binary("%", context.thread, run), elements))
     at = swizzled(context.simple(mine), layout.swizzle.inverse())
