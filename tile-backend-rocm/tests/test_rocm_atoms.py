@@ -11,7 +11,7 @@ import pytest
 from published_layouts import published
 
 import tile_backend_rocm.atoms as atoms
-from tile_backend_rocm.emulation import run
+from tile_backend_rocm.emulator import run
 from tile_backend_rocm.prelude.matrix import Instruction, helper_name
 from tile_core.hardware import Atom
 from tile_core.layout.layout import Axis, Layout, bijective

@@ -12,7 +12,13 @@ import tile_core.language as T
 from tile_core.testing.kernels import BY_NAME, Case, gemm
 
 NAMES = (
-    *("gemm-float16-ragged", "gemm-bfloat16-ragged", "gemm-float32-ragged", "gemm-float16-nt", "gemm-float16-tt"),
+    *(
+        "gemm-float16-ragged",
+        "gemm-bfloat16-ragged",
+        "gemm-float32-ragged",
+        "gemm-float16-nt",
+        "gemm-float16-tt",
+    ),
     *("gemm-int8", "gemm-fp8-nt-128-rows", "attention-float16-75", "softmax-float16", "prefix-sum"),
 )
 ARCHS = ("gfx90a", "gfx950", "gfx1100", "gfx1201")
@@ -22,9 +28,7 @@ def can(arch: str, case: Case) -> bool:
     return case.dtypes <= info_of(arch).dtypes
 
 
-@pytest.mark.parametrize(
-    ("arch", "name"), [(a, n) for a in ARCHS for n in NAMES if can(a, BY_NAME[n])]
-)
+@pytest.mark.parametrize(("arch", "name"), [(a, n) for a in ARCHS for n in NAMES if can(a, BY_NAME[n])])
 def test_other_architectures(arch: str, name: str) -> None:
     text = passes(BY_NAME[name], arch, ("late",))
     if name.startswith(("gemm-float16", "gemm-bfloat16", "gemm-int8", "gemm-fp8")):
@@ -44,7 +48,9 @@ def test_floats_without_negative_zero(kind: str) -> None:
     passes(product(kind, "float32", "float32"), "gfx942")
 
     @T.prim_func
-    def converted(A: T.Tensor((4, 64), "float32"), B: T.Tensor((4, 64), kind), C: T.Tensor((4, 64), "float32")):
+    def converted(
+        A: T.Tensor((4, 64), "float32"), B: T.Tensor((4, 64), kind), C: T.Tensor((4, 64), "float32")
+    ):
         with T.Kernel(4, threads=64) as bx:
             for i in T.Parallel(64):
                 B[bx, i] = A[bx, i] * 1000 * T.exp(-4.0 * bx)
@@ -54,7 +60,9 @@ def test_floats_without_negative_zero(kind: str) -> None:
     passes(Case("converted", lambda: converted, frozenset(("float32",))), "gfx942")
 
 
-@pytest.mark.parametrize(("dtype", "arch"), [("float16", "gfx90a"), ("float16", "gfx942"), ("bfloat16", "gfx942")])
+@pytest.mark.parametrize(
+    ("dtype", "arch"), [("float16", "gfx90a"), ("float16", "gfx942"), ("bfloat16", "gfx942")]
+)
 def test_packed_additions(dtype: str, arch: str) -> None:
     @T.prim_func
     def main(A: T.Tensor((16, 64), dtype), B: T.Tensor((16, 64), dtype)):

@@ -125,5 +125,9 @@ def test_remainder(dtype: str) -> None:
 
     random = np.random.default_rng(3)
     a, b = random.uniform(-900, 900, COUNT).astype(dtype), random.uniform(0.5, 7, COUNT).astype(dtype)
-    a[:3], b[:3] = (6, -6, 0), (3, 3, 5)
-    np.testing.assert_array_equal(computed(main, dtype, a, b), np.fmod(a, b))
+    large, least = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
+    a[:12] = 6, -6, 0, 1e10, -1e30, large, large, 1, np.inf, 1, np.nan, least
+    b[:12] = 3, 3, 5, 3, 7, 3 * least, -0.7, np.inf, 2, 0, 1, 1
+    a[100:300] *= np.logspace(1, 30, 200)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(computed(main, dtype, a, b), np.fmod(a, b))

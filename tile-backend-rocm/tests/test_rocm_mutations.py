@@ -9,7 +9,7 @@ import pytest
 from oracle import MODES
 from products import BACKEND, info_of
 
-from tile_backend_rocm.emulation import RocmEmulator
+from tile_backend_rocm.emulator import RocmEmulator
 from tile_core import interpreter
 from tile_core.backend import Source
 from tile_core.testing import arguments, stages
@@ -25,7 +25,11 @@ CASES = {
         atol=0.1,
     ),
     "plain": Case(
-        "gemm", lambda: gemm(64, 64, 64, (64, 64, 32), TYPES, stages=1), frozenset(("float16",)), rtol=2e-2, atol=0.1
+        "gemm",
+        lambda: gemm(64, 64, 64, (64, 64, 32), TYPES, stages=1),
+        frozenset(("float16",)),
+        rtol=2e-2,
+        atol=0.1,
     ),
 }
 SITE = re.compile(r"(block_sync\(\);|copies_wait<(\d+)>\(\);)")
@@ -39,10 +43,16 @@ def mutants(source: Source) -> Iterator[tuple[str, Source]]:
         # after the last wait nothing reads what was copied
         if m[2] is not None and n == len(found) - 1:
             continue
-        yield f"without {m[1]} number {n}", _with(source, head + mark + kernel[: m.start()] + kernel[m.end() :])
+        yield (
+            f"without {m[1]} number {n}",
+            _with(source, head + mark + kernel[: m.start()] + kernel[m.end() :]),
+        )
         if m[2] is not None:
             weaker = f"copies_wait<{int(m[2]) + 1}>();"
-            yield f"{weaker} number {n}", _with(source, head + mark + kernel[: m.start()] + weaker + kernel[m.end() :])
+            yield (
+                f"{weaker} number {n}",
+                _with(source, head + mark + kernel[: m.start()] + weaker + kernel[m.end() :]),
+            )
 
 
 def _with(source: Source, text: str) -> Source:

@@ -1,11 +1,12 @@
 """AMD's matrix instructions as atoms: register layouts, shapes and rates, by architecture.
 
 Layouts: AMD Instinct MI200, MI300 and CDNA4 instruction set architecture, "Matrix arithmetic instructions"; RDNA3 and RDNA4
-instruction set architecture, "Wave matrix multiply accumulate". They agree with AMD's matrix instruction calculator. With p elements
-of k per lane the shapes of MFMA are 32x32x(2p) and 16x16x(4p), and a wave has 64 lanes; WMMA is 16x16x16, and a wave has 32.
+instruction set architecture, "Wave matrix multiply accumulate". They agree with AMD's matrix instruction calculator. With p
+elements of k per lane the shapes of MFMA are 32x32x(2p) and 16x16x(4p), and a wave has 64 lanes; WMMA is 16x16x16, and a wave
+has 32.
 
-k is summed over, so its order is free as long as a and b agree: an atom may be several instructions, of which each takes some of the
-neighbours along k that a lane holds. A lane then reads 16 bytes at once. Atoms of one tuple are in order of preference.
+k is summed over, so its order is free as long as a and b agree: an atom may be several instructions, of which each takes some of
+the neighbours along k that a lane holds. A lane then reads 16 bytes at once. Atoms of one tuple are in order of preference.
 """
 
 from __future__ import annotations

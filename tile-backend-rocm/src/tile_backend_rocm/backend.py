@@ -62,7 +62,7 @@ class RocmBackend(Backend):
         return RocmTimer(RocmLauncher(device))
 
     def emulator(self, info: TargetInfo) -> Emulator:
-        from .emulation import RocmEmulator
+        from .emulator import RocmEmulator
 
         return RocmEmulator(info)
 

@@ -44,7 +44,11 @@ def _disassembler() -> Finding:
     from .compiler import toolkit
 
     found = next((p for c in toolkit.compilers() if (p := c.tool("llvm-objdump"))), None)
-    return Finding("ok", found) if found else Finding("warning", "no llvm-objdump", "apt-get install llvm-19, or newer")
+    return (
+        Finding("ok", found)
+        if found
+        else Finding("warning", "no llvm-objdump", "apt-get install llvm-19, or newer")
+    )
 
 
 CHECKS = (

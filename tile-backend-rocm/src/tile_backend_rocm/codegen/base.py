@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tile_core.lowering.cplusplus import ATOMICS, FNUZ, SCALARS
+from tile_core.lowering.cplusplus import ATOMICS, SCALARS
 
+from .fnuz import FNUZ
 from .mathematics import MATHEMATICS
 
 # On the device clang makes instructions of these builtins, on the emulated machine they are the host's functions.

@@ -16,8 +16,8 @@ COUNTED = 63  # S_WAITCNT of gfx9 has six bits for vmcnt
 class LdsCopies:
     """Loads to the LDS. The wave writes one piece after the other from one address on; vmcnt counts the instructions.
 
-    ``buffers``: only buffer loads can do it (gfx90a), whose offsets reach 2 GiB from the first lane's; whether they do is checked in
-    the kernel where the tensor may be larger. Sizes: 4 bytes, on gfx950 also 16.
+    ``buffers``: only buffer loads can do it (gfx90a), whose offsets reach 2 GiB from the first lane's; whether they do is checked
+    in the kernel where the tensor may be larger. Sizes: 4 bytes, on gfx950 also 16.
     """
 
     run: int

@@ -39,7 +39,8 @@ TILE_DEVICE float tile_tan(float x) {
 TILE_DEVICE float tile_tanh(float x) {
   const float a = fabsf(x), s = x * x;
   if (a < 0.6f)
-    return x + x * s * (-0.333333332f + s * (0.133333133f + s * (-0.0539616534f + s * (0.0217891075f + s * (-0.00841255361f + s * 0.00237351497f)))));
+    return x + x * s * (-0.333333332f + s * (0.133333133f + s * (-0.0539616534f
+           + s * (0.0217891075f + s * (-0.00841255361f + s * 0.00237351497f)))));
   const float v = 1.0f - 2.0f / (expf(2.0f * a) + 1.0f);
   return x != x ? x : x < 0 ? -v : v;
 }
@@ -176,16 +177,35 @@ TILE_DEVICE double tile_pow(double x, double y) {
   return x < 0 && odd ? -v : v;
 }
 TILE_DEVICE float tile_pow(float x, float y) { return (float)tile_pow((double)x, (double)y); }
-TILE_DEVICE float tile_truncmod(float a, float b) {
-  const float q = truncf(a / b), r = __builtin_fmaf(-q, b, a);
-  // the quotient was rounded: it may be off by one
-  return fabsf(r) >= fabsf(b) ? r - __builtin_copysignf(b, r) : r != 0 && (r < 0) != (a < 0) ? r + __builtin_copysignf(b, a) : r;
+// Remainders of numbers that are not negative. A step is exact: what a rounded quotient leaves is representable, and may be
+// less than zero.
+TILE_DEVICE float tile_left(float a, float b) { return __builtin_fmaf(-truncf(a / b), b, a); }
+TILE_DEVICE double tile_left(double a, double b) { return __builtin_fma(-trunc(a / b), b, a); }
+template <class T> TILE_DEVICE T tile_remainder(T a, T b) {
+  bool below = false;
+  while (a >= b) {
+    a = tile_left(a, b);
+    below = below != (a < 0);
+    a = a < 0 ? -a : a;
+  }
+  return below && a != 0 ? b - a : a;
 }
-TILE_DEVICE double tile_truncmod(double a, double b) {
-  const double q = trunc(a / b), r = __builtin_fma(-q, b, a);
-  return fabs(r) >= fabs(b) ? r - __builtin_copysign(b, r) : r != 0 && (r < 0) != (a < 0) ? r + __builtin_copysign(b, a) : r;
+TILE_DEVICE double tile_truncmod(double x, double y) {
+  double a = fabs(x), b = fabs(y), large = b;
+  if (a - a != 0 || !(b > 0)) return TILE_NAN;
+  // by multiples of b first, so that each quotient is finite
+  while (a / large - a / large != 0) large *= 0x1p500;
+  for (; large > b; large *= 0x1p-500) a = tile_remainder(a, large);
+  return __builtin_copysign(tile_remainder(a, b), x);
 }
-template <class T> TILE_DEVICE T tile_rsqrt(T x) { return 1 / (sizeof(T) == 4 ? (T)__builtin_sqrtf((float)x) : (T)__builtin_sqrt(x)); }
+TILE_DEVICE float tile_truncmod(float x, float y) {
+  const float a = fabsf(x), b = fabsf(y);
+  if (!(a / b < 0x1p24f)) return (float)tile_truncmod((double)x, (double)y);
+  return __builtin_copysignf(tile_remainder(a, b), x);
+}
+template <class T> TILE_DEVICE T tile_rsqrt(T x) {
+  return 1 / (sizeof(T) == 4 ? (T)__builtin_sqrtf((float)x) : (T)__builtin_sqrt(x));
+}
 """
 
 # Rounded by themselves: never a part of a fused multiply-add.

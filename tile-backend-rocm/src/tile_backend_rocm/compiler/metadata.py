@@ -88,13 +88,17 @@ def _notes(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
             at = body_at + (content + 3) // 4 * 4
 
 
+# MessagePack specification, "Formats": the first byte -> a value, how a number is packed, or what follows a length
+FIXED = {0xC0: None, 0xC2: False, 0xC3: True}
+NUMBERS = {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
+SIZED = {
+    **{0xD9: ("text", ">B"), 0xDA: ("text", ">H"), 0xDB: ("text", ">I")},
+    **{0xDC: ("array", ">H"), 0xDD: ("array", ">I"), 0xDE: ("map", ">H"), 0xDF: ("map", ">I")},
+}
+
+
 class Reader:
     """MessagePack, as much of it as LLVM writes: maps, arrays, strings, integers, booleans and nil."""
-
-    FIXED = {0xC0: None, 0xC2: False, 0xC3: True}
-    NUMBERS = {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
-    SIZED = {0xD9: ("text", ">B"), 0xDA: ("text", ">H"), 0xDB: ("text", ">I"), 0xDC: ("array", ">H")}
-    SIZED |= {0xDD: ("array", ">I"), 0xDE: ("map", ">H"), 0xDF: ("map", ">I")}
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -111,11 +115,11 @@ class Reader:
             return self._many("array", first & 15)
         if first < 0xC0:
             return self._many("text", first & 31)
-        if first in self.FIXED:
-            return self.FIXED[first]
-        if first in self.NUMBERS:
-            return self._number(self.NUMBERS[first])
-        kind, size = self.SIZED[first]
+        if first in FIXED:
+            return FIXED[first]
+        if first in NUMBERS:
+            return self._number(NUMBERS[first])
+        kind, size = SIZED[first]
         return self._many(kind, self._number(size))
 
     def _number(self, form: str) -> int:

@@ -22,7 +22,7 @@ def rounds(context: Context, run: int, storage: Buffer, elements: int) -> int:
     """How many pieces of ``elements`` each thread copies so that runs of threads fill the tile; 0: they cannot."""
     layout = shared_layout(context, storage)
     round = context.threads * elements
-    # whole rounds: all runs start as many copies
+    # whole rounds: all runs start as many copies, and no two of them write one place, which nothing would order
     if context.threads % run or prod(layout.shape) % round or not _gapless(layout):
         return 0
     return prod(layout.shape) // round
