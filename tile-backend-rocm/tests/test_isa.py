@@ -6,7 +6,7 @@ import re
 from itertools import product as cartesian
 
 import pytest
-from products import Product, compiled, emitted, info_of, inner_loop, instructions, planned
+from hip_products import Product, compiled, emitted, info_of, inner_loop, instructions, planned
 
 from tile_core.expr import Space
 from tile_core.layout.layout import Axis, Layout

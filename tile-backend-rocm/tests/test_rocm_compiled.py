@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from products import BACKEND, Product, compiled, emitted, info_of, instructions
+from hip_products import BACKEND, Product, compiled, emitted, info_of, instructions
 
 import tile_core.language as T
 from tile_backend_rocm.compiler import metadata, toolkit

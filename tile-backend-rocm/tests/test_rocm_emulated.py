@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from oracle import passes
-from products import info_of
+from hip_oracle import passes
+from hip_products import info_of
 
 import tile_core.language as T
 from tile_core.testing.kernels import BY_NAME, Case, gemm

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from products import BACKEND, info_of
+from hip_products import BACKEND, info_of
 
 import tile_core.language as T
 from tile_core.testing import stages

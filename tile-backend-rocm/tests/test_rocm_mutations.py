@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from oracle import MODES
-from products import BACKEND, info_of
+from hip_oracle import MODES
+from hip_products import BACKEND, info_of
 
 from tile_backend_rocm.emulator import RocmEmulator
 from tile_core import interpreter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from products import BACKEND, info_of
+from hip_products import BACKEND, info_of
 
 from tile_core import interpreter
 from tile_core.testing import arguments, stages
