@@ -21,7 +21,7 @@ NAMES = (
     ),
     *("gemm-int8", "gemm-fp8-nt-128-rows", "attention-float16-75", "softmax-float16", "prefix-sum"),
 )
-ARCHS = ("gfx90a", "gfx950", "gfx1100", "gfx1201")
+ARCHS = ("gfx950", "gfx1201")
 
 
 def can(arch: str, case: Case) -> bool:
