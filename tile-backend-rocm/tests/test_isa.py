@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from itertools import product as cartesian
+from pathlib import Path
 
 import pytest
 from hip_products import Product, compiled, emitted, info_of, inner_loop, instructions, planned
 
+from tile_core.cli import main
+from tile_core.dtypes import dtype
 from tile_core.expr import Space
 from tile_core.layout.layout import Axis, Layout
 
@@ -15,6 +18,8 @@ PRODUCTS = [
     Product(arch, transposed, stages=n)
     for arch, transposed, n in cartesian(("gfx942", "gfx90a"), (True, False), (3, 2))
 ]
+# the oldest compiler that is supported here, which needs no package source of its own
+PRODUCTS += [Product(arch, clang="clang-19") for arch in ("gfx942", "gfx90a")]
 WAIT = re.compile(r"s_waitcnt (?:.*)vmcnt\((\d+)\)")
 LOADS = ("global_load_lds_dword", "buffer_load_dword")
 
@@ -46,10 +51,41 @@ def test_registers(product: Product) -> None:
     assert found.resources["shared"] == product.stages * 2 * 128 * 32 * 2
 
 
-def test_operands_are_read_by_vectors() -> None:
-    names = [x.split()[0] for x in inner_loop(instructions(Product("gfx942")))]
-    assert names.count("ds_read_b128") == 8
-    assert not any(n.startswith("ds_read_u16") for n in names)
+# architecture, type: the instruction. 64 bytes of k in each step
+INSTRUCTIONS = {
+    ("gfx942", "float16"): "v_mfma_f32_32x32x8_f16",
+    ("gfx942", "bfloat16"): "v_mfma_f32_32x32x8_bf16",
+    ("gfx942", "float8_e4m3fnuz"): "v_mfma_f32_32x32x16_fp8_fp8",
+    ("gfx942", "float8_e5m2fnuz"): "v_mfma_f32_32x32x16_bf8_bf8",
+    ("gfx942", "int8"): "v_mfma_i32_32x32x16_i8",
+    ("gfx942", "float32"): "v_mfma_f32_32x32x2_f32",
+    ("gfx942", "tfloat32"): "v_mfma_f32_32x32x4_xf32",
+    ("gfx90a", "bfloat16"): "v_mfma_f32_32x32x8bf16_1k",
+    ("gfx90a", "int8"): "v_mfma_i32_32x32x8i8",
+    ("gfx90a", "float32"): "v_mfma_f32_32x32x2f32",
+    ("gfx950", "float16"): "v_mfma_f32_32x32x16_f16",
+    ("gfx950", "float8_e4m3fn"): "v_mfma_f32_32x32x16_fp8_fp8",
+    ("gfx950", "int8"): "v_mfma_i32_32x32x32_i8",
+    ("gfx1100", "float16"): "v_wmma_f32_16x16x16_f16",
+    ("gfx1100", "bfloat16"): "v_wmma_f32_16x16x16_bf16",
+    ("gfx1100", "int8"): "v_wmma_i32_16x16x16_iu8",
+    ("gfx1201", "float16"): "v_wmma_f32_16x16x16_f16",
+    ("gfx1201", "float8_e5m2"): "v_wmma_f32_16x16x16_bf8_bf8",
+    ("gfx1201", "int8"): "v_wmma_i32_16x16x16_iu8",
+}
+
+
+@pytest.mark.parametrize(("arch", "kind"), INSTRUCTIONS, ids=str)
+def test_matrix_instructions(arch: str, kind: str) -> None:
+    """The one of the type, operands read from the LDS by 16 bytes without conflicts, no spills."""
+    chosen = Product(arch, block=(128, 128, 64 // dtype(kind).bytes), dtype=kind)
+    names = [x.split()[0] for x in instructions(chosen)]
+    products = {n for n in names if n.startswith(("v_mfma", "v_wmma"))}
+    assert {n.removesuffix("_e64") for n in products} == {INSTRUCTIONS[arch, kind]}
+    reads = {n for n in names if n.startswith(("ds_read", "ds_load"))}
+    assert reads == {"ds_load_b128" if arch.startswith("gfx1") else "ds_read_b128"}
+    assert not any("conflict" in note for note in planned(chosen).notes)
+    assert compiled(chosen).resources["vgpr_spills"] == compiled(chosen).resources["scratch"] == 0
 
 
 def test_accumulator_registers_are_told() -> None:
@@ -123,3 +159,12 @@ def test_copies_fill_tiles_without_gaps() -> None:
 def test_the_default_target_says_what_it_reads() -> None:
     space = info_of("gfx942").space("shared")
     assert space is not None and space.passes
+
+
+def test_inspect_shows_that_there_are_no_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
+    """``tile inspect`` on the GEMM of the examples."""
+    example = Path(__file__).parents[2] / "examples" / "matmul.py:matmul"
+    assert main(["inspect", str(example), "--target", "rocm:gfx942"]) == 0
+    shown = capsys.readouterr().out
+    assert "A_shared, B_shared: read and written without bank conflicts" in shown
+    assert "gemm0: mfma.32x32x8" in shown and "barrier0  after main.copy:copy1 (at most 2 pending)" in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -39,6 +40,15 @@ def product(operand: str, total: str, result: str, **more: Any) -> Case:
     types = (operand, total, result)
     sizes = (64, 64, 128, (32, 32, 64))
     return Case("product", lambda: gemm(*sizes, types, **more), frozenset(types), rtol=2e-2, atol=0.3)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100", "gfx1201"])
+def test_sums_of_sixteen_bits(arch: str) -> None:
+    """No instruction has them: they are converted around one that has wider ones."""
+    text = passes(product("float16", "float16", "float16"), arch)
+    assert re.search(
+        r"(mfma|wmma\d)_\d+x16x\d+_f16_f16|mfma_32x32x8_f16_f16", text.partition("// ---- kernel")[2]
+    )
 
 
 @pytest.mark.parametrize("kind", ["float8_e4m3fnuz", "float8_e5m2fnuz"])

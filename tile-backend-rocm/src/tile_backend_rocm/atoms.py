@@ -12,6 +12,7 @@ the neighbours along k that a lane holds. A lane then reads 16 bytes at once. At
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tile_core.dtypes import dtype
 from tile_core.hardware import Atom
@@ -24,11 +25,10 @@ READ_BYTES = 16  # of the widest read from the LDS
 
 MFMA_32_C = tile((32, 32), (reg(4, 4), lane(2, 32), reg(4)), (lane(32),))
 MFMA_16_C = tile((16, 16), (lane(4, 16), reg(4)), (lane(16),))
-WMMA_3_A = Layout((16, 16), (lane(16), reg(16)), (lane(2, 16),))  # both halves of a wave hold the same
+# both halves of a wave hold the same
+WMMA_3_A = Layout((16, 16), (lane(16), reg(16)), (lane(2, 16),))
 WMMA_3_B = Layout((16, 16), (reg(16), lane(16)), (lane(2, 16),))
-WMMA_3_C = tile((16, 16), (reg(8), lane(2, 16)), (lane(16),))
-WMMA_4_A = tile((16, 16), (lane(16),), (lane(2, 16), reg(8)))
-WMMA_4_B = tile((16, 16), (lane(2, 16), reg(8)), (lane(16),))
+WMMA_3 = ((WMMA_3_A, WMMA_3_B), tile((16, 16), (reg(8), lane(2, 16)), (lane(16),)))
 WMMA_4_C = tile((16, 16), (lane(2, 16), reg(8)), (lane(16),))
 
 
@@ -42,6 +42,12 @@ def mfma_b(side: int, per: int) -> Layout:
     """The B operand: A transposed."""
     along = 64 // side
     return tile((along * per, side), (lane(along, side), reg(per)), (lane(side),))
+
+
+def wmma_4(per: int) -> tuple[Layout, Layout]:
+    """The operands of RDNA4's with ``per`` consecutive elements of k in each lane."""
+    a = tile((16, 2 * per), (lane(16),), (lane(2, 16), reg(per)))
+    return a, tile((2 * per, 16), (lane(2, 16), reg(per)), (lane(16),))
 
 
 def _always(layout: Layout) -> Callable[[int], Layout]:
@@ -88,16 +94,29 @@ def mfma(a: str, b: str, c: str, per: int, rate: int) -> tuple[Atom, ...]:
     return tuple(out)
 
 
-def wmma(generation: int, a: str, b: str, c: str, rate: int) -> Atom:
-    """WMMA of RDNA3 or RDNA4."""
-    layouts = {3: (WMMA_3_A, WMMA_3_B, WMMA_3_C), 4: (WMMA_4_A, WMMA_4_B, WMMA_4_C)}[generation]
-    name = f"wmma{generation}.16x16x16.{SHORT[c]}.{_kinds(a, b)}"
-    shape = (16, 16, 16)
-    return Atom(name, shape, 32, (a, b, c), *layouts[:2], _always(layouts[2]), rate, source=WMMA_SOURCE)
+def wmma(generation: int, a: str, b: str, c: str, rate: int) -> tuple[Atom, ...]:
+    """WMMA of RDNA3 or RDNA4. First as many instructions at once as a lane reads operands of by one vector, then one alone."""
+    several = READ_BYTES * 8 // dtype(a).bits // 8 if generation == 4 else 1
+    out: list[Atom] = []
+    for times in (several, 1) if several > 1 else (1,):
+        name = f"wmma{generation}.16x16x16.{SHORT[c]}.{_kinds(a, b)}" + (f".x{times}" if times > 1 else "")
+        operands, sums = WMMA_3 if generation == 3 else (wmma_4(8 * times), WMMA_4_C)
+        shape = (16, 16, 16 * times)
+        out.append(Atom(name, shape, 32, (a, b, c), *operands, _always(sums), rate, source=WMMA_SOURCE))
+    return tuple(out)
 
 
 def _halves(per: int, rate: int) -> tuple[Atom, ...]:
     return tuple(x for t in ("float16", "bfloat16") for x in mfma(t, t, "float32", per, rate))
+
+
+def _narrow(found: tuple[Atom, ...]) -> tuple[Atom, ...]:
+    """The same with sums of 16 bits, which no instruction has: registers are converted before and after, at half the rate."""
+    return tuple(
+        replace(a, name=a.name.replace(".f32.", ".f16."), types=(*a.types[:2], "float16"), rate=a.rate // 2)
+        for a in found
+        if a.types == ("float16", "float16", "float32")
+    )
 
 
 def _eights(suffix: str) -> tuple[str, str]:
@@ -110,19 +129,19 @@ def _mfma_eights(suffix: str, rate: int) -> tuple[Atom, ...]:
 
 
 # rates: dense peak of the data sheet / (CUs x peak clock)
-GFX90A = (
+_GFX90A = (
     *_halves(4, 1024),
     *mfma("int8", "int8", "int32", 4, 1024),
     *mfma("float32", "float32", "float32", 1, 256),
 )
-GFX942 = (
+_GFX942 = (
     *_halves(4, 2048),
     *_mfma_eights("fnuz", 4096),
     *mfma("int8", "int8", "int32", 8, 4096),
     *mfma("float32", "float32", "float32", 1, 256),
     *mfma("tfloat32", "tfloat32", "float32", 2, 1024),
 )
-GFX950 = (
+_GFX950 = (
     *_halves(8, 4096),
     *_halves(4, 2048),
     *_mfma_eights("", 4096),
@@ -130,13 +149,16 @@ GFX950 = (
     *mfma("int8", "int8", "int32", 8, 4096),
     *mfma("float32", "float32", "float32", 1, 256),
 )
-GFX1100 = (
-    *(wmma(3, t, t, "float32", 512) for t in ("float16", "bfloat16")),
-    wmma(3, "int8", "int8", "int32", 512),
+_GFX1100 = (
+    *(x for t in ("float16", "bfloat16") for x in wmma(3, t, t, "float32", 512)),
+    *wmma(3, "int8", "int8", "int32", 512),
 )
-GFX1201 = (
-    *(wmma(4, t, t, "float32", 1024) for t in ("float16", "bfloat16")),
-    *(wmma(4, a, b, "float32", 2048) for a in _eights("") for b in _eights("")),
-    wmma(4, "int8", "int8", "int32", 2048),
+_GFX1201 = (
+    *(x for t in ("float16", "bfloat16") for x in wmma(4, t, t, "float32", 1024)),
+    *(x for a in _eights("") for b in _eights("") for x in wmma(4, a, b, "float32", 2048)),
+    *wmma(4, "int8", "int8", "int32", 2048),
+)
+GFX90A, GFX942, GFX950, GFX1100, GFX1201 = (
+    (*found, *_narrow(found)) for found in (_GFX90A, _GFX942, _GFX950, _GFX1100, _GFX1201)
 )
 ALL = tuple({a.name: a for table in (GFX90A, GFX942, GFX950, GFX1100, GFX1201) for a in table}.values())

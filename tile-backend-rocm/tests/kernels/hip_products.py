@@ -21,7 +21,7 @@ def info_of(arch: str) -> TargetInfo:
 
 @dataclass(frozen=True)
 class Product:
-    """A GEMM of 16-bit operands, 4096 each way. ``transposed``: B is stored as (n, k)."""
+    """A GEMM, 4096 each way. ``transposed``: B is stored as (n, k). ``clang``: a program; "": the newest."""
 
     arch: str
     transposed: bool = True
@@ -29,17 +29,20 @@ class Product:
     threads: int = 256
     stages: int = 3
     dtype: str = "float16"
+    clang: str = ""
 
     @property
     def case(self) -> Case:
-        types = (self.dtype, "float32", self.dtype)
+        total = "int32" if self.dtype == "int8" else "float32"
+        types = (self.dtype, total, self.dtype if self.dtype.endswith("float16") else total)
         more = {"transpose_b": self.transposed, "threads": self.threads, "stages": self.stages}
         return Case(
             "product", lambda: gemm(4096, 4096, 4096, self.block, types, **more), frozenset((self.dtype,))
         )
 
     def __str__(self) -> str:
-        return f"{self.arch}-{'nt' if self.transposed else 'nn'}-{self.stages} stages"
+        form = "nt" if self.transposed else "nn"
+        return f"{self.arch}-{self.dtype}-{form}-{self.stages} stages{self.clang and '-'}{self.clang}"
 
 
 @lru_cache(maxsize=32)
@@ -54,7 +57,9 @@ def emitted(product: Product) -> Source:
 
 @lru_cache(maxsize=32)
 def compiled(product: Product) -> Artifact:
-    return BACKEND.compiler(info_of(product.arch)).compile(emitted(product), {})
+    return BACKEND.compiler(info_of(product.arch)).compile(
+        emitted(product), {"clang": product.clang} if product.clang else {}
+    )
 
 
 @lru_cache(maxsize=32)

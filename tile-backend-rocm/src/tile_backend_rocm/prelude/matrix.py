@@ -78,10 +78,15 @@ class Instruction:
         return 16 if self.generation == 3 else k * side // (32 if self.generation else 64)
 
     @property
-    def sums(self) -> str:
-        """The type of a lane's sums."""
+    def count(self) -> int:
+        """A lane's sums."""
         side = self.shape[0]
-        return f"{self.c}x{side * side // (32 if self.generation else 64)}"
+        return side * side // (32 if self.generation else 64)
+
+    @property
+    def total(self) -> str:
+        """The type of the instruction's sums; those of 16 bits are converted."""
+        return "f32" if self.c == "f16" else self.c
 
     def register(self, kind: str) -> str:
         plain = kind.removesuffix("z")
@@ -97,9 +102,9 @@ class Instruction:
         a, b = (x.removesuffix("z") for x in (self.a, self.b))
         if self.generation:
             kinds = "iu8" if a == "i8" else f"{a}_{b}" if a in ("fp8", "bf8") else a
-            return f"wmma_{self.c}_{size}_{kinds}_w32{'_gfx12' if self.generation == 4 else ''}"
+            return f"wmma_{self.total}_{size}_{kinds}_w32{'_gfx12' if self.generation == 4 else ''}"
         kinds = f"_{a}_{b}" if a in ("fp8", "bf8") else SPELLED.get((a, self.per), f"_{a}")
-        return f"mfma_{self.c}_{size}{kinds}"
+        return f"mfma_{self.total}_{size}{kinds}"
 
 
 def helper_name(atom: str) -> str:
@@ -120,13 +125,20 @@ def _helper(atom: str) -> Helper:
     i = Instruction.of(atom)
     side, _, k = i.shape
     steps = " ".join(f"s = {_call(i, t)};" for t in range(i.times))
-    device = f"{i.sums} s = *reinterpret_cast<{i.sums}*>(c); {steps} *reinterpret_cast<{i.sums}*>(c) = s;"
+    held, sums = f"{i.c}x{i.count}", f"{i.total}x{i.count}"
+    device = (
+        f"{sums} s = __builtin_convertvector(*reinterpret_cast<{held}*>(c), {sums}); {steps} "
+        f"*reinterpret_cast<{held}*>(c) = __builtin_convertvector(s, {held});"
+    )
     size = {"f16": 2, "bf16": 2, "f32": 4, "xf32": 4}.get(i.a, 1) * i.per
-    host = " ".join(
-        f"hip::{i.form}({i.generation}, {side}, {k}, hip::{MEANING[i.a]}, hip::{MEANING[i.b]}, c, "
-        f"(const char*)a + {t * size}, (const char*)b + {t * size});"
+    narrow = i.c != i.total
+    steps = " ".join(
+        f"hip::{i.form}({i.generation}, {side}, {k}, hip::{MEANING[i.a]}, hip::{MEANING[i.b]}, "
+        f"{'s' if narrow else 'c'}, (const char*)a + {t * size}, (const char*)b + {t * size});"
         for t in range(i.times)
     )
+    host = f"float s[{i.count}]; hip::widened(s, c, {i.count}); {steps} hip::narrowed(c, s, {i.count});"
+    host = host if narrow else steps
     isa = WMMA if i.generation else MFMA
     return Helper(helper_name(atom), "void", "void* c, const void* a, const void* b", device, isa, host)
 

@@ -24,20 +24,26 @@ namespace hip {
 enum Type { F16, BF16, F32, XF32, S8, FP8, BF8, FP8Z, BF8Z };
 extern const u32 zero_words[4];
 
-// ---- wave.cpp
+// wave.cpp
 u32 dpp(u32 value, int control);
 u32 swizzle(u32 value, int pattern);
 u32 gather(u32 value, u32 byte_of_lane);
 
-// ---- matrix.cpp: a lane's operands of one instruction; sums are float, of bytes int
+// matrix.cpp: a lane's operands of one instruction; sums are float, of bytes int
 void mfma(int generation, int side, int k, Type a, Type b, void* c, const void* pa, const void* pb);
 void wmma(int generation, int side, int k, Type a, Type b, void* c, const void* pa, const void* pb);
 
-// ---- copies.cpp
+inline void widened(float* to, const void* halves, int count) {
+  for (int i = 0; i < count; ++i) to[i] = numbers::half_to_float(((const unsigned short*)halves)[i]);
+}
+inline void narrowed(void* halves, const float* from, int count) {
+  for (int i = 0; i < count; ++i) ((unsigned short*)halves)[i] = (unsigned short)numbers::float_to_half(from[i]);
+}
+
+// copies.cpp
 void lds_copy(u32 to, const void* from, unsigned size);
 void copies_wait(unsigned left);
 
-// ---- small things
 template <class T> inline T load(const void* p) { T v; machine::read(p, &v, sizeof v); return v; }
 template <class T> inline void store(void* p, T v) { machine::write(p, &v, sizeof v); }
 inline int dot4(u32 a, u32 b, int c, bool is_signed) {
