@@ -24,7 +24,7 @@ def test_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("ROCM_PATH", "")
     found = row("compiler")
-    assert (found.level, found.message) == ("warning", "clang is not found")
+    assert (found.level, found.message) == ("warning", "neither clang nor HIPRTC is found")
     assert found.remedy.startswith("apt-get install clang-19 lld-19")
     assert row("linker").remedy.startswith("apt-get install clang-19 lld-19")
     assert row("disassembler").remedy == "apt-get install llvm-19, or newer"

@@ -113,7 +113,7 @@ def test_no_clang(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendError, match="clang is not found") as caught:
         toolkit.clang("gfx942")
     assert "apt-get install clang-19" in str(caught.value.help)
-    assert BACKEND.compiler(info_of("gfx942")).fingerprint() == "no clang"
+    assert BACKEND.compiler(info_of("gfx942")).fingerprint() == "no compiler"
     checks = {c.name: c.run() for c in BACKEND.checks()}
     assert checks["compiler"].level == "warning" and "clang-19" in checks["compiler"].remedy
 

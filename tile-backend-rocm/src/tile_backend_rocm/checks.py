@@ -20,9 +20,10 @@ def _compiler() -> Finding:
     """What there is, and which architectures lack one."""
     from .compiler import toolkit
 
-    found = toolkit.compilers()
+    library = toolkit.hiprtc.found()
+    found = (*toolkit.compilers(), *((library,) if library else ()))
     if not found:
-        return Finding("warning", "clang is not found", toolkit.package("gfx942"))
+        return Finding("warning", "neither clang nor HIPRTC is found", toolkit.package("gfx942"))
     missing = [arch for arch in toolkit.SINCE if not any(c.knows(arch) for c in found)]
     text = ", ".join(map(str, found))
     if missing:

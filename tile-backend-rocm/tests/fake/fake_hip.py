@@ -11,15 +11,15 @@ from tile_backend_rocm.launcher.runtime import Runtime
 from tile_core.hardware import Device, Target
 from tile_core.testing.machine.compiler import compiler
 
-SOURCE = Path(__file__).parent / "fakehip.c"
+HERE = Path(__file__).parent
 STRICT = ("-x", "c", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
 DEVICES = tuple(Device(Target("rocm", "gfx942"), n, f"Fake {n}") for n in range(2))
 
 
-def library(folder: Path) -> Path:
-    """Compile it, warnings being errors."""
-    output = folder / "libfakehip.so"
-    command = [compiler(), *STRICT, str(SOURCE), "-o", str(output)]
+def library(folder: Path, name: str = "fakehip") -> Path:
+    """Compile one of the sources here, warnings being errors."""
+    output = folder / f"lib{name}.so"
+    command = [compiler(), *STRICT, str(HERE / f"{name}.c"), "-o", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return output

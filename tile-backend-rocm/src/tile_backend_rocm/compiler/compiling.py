@@ -13,28 +13,26 @@ from tile_core.errors import BackendError, InternalError, TileError, Unsupported
 from tile_core.hardware import TargetInfo
 
 from . import metadata, toolkit
+from .hiprtc import Hiprtc, Rejected
 
-FLAGS = (
-    *(
-        "-x",
-        "hip",
-        "--cuda-device-only",
-        "--no-gpu-bundle-output",
-        "-nogpuinc",
-        "-nogpulib",
-        "-O3",
-        "-std=c++17",
-    ),
+# with every compiler
+COMMON = (
+    *("-O3", "-std=c++17"),
     "-fno-strict-aliasing",  # elements are moved as words
     "-munsafe-fp-atomics",  # tensors are coarse-grained memory, where the hardware's floating additions are right
     "-Wno-inline-asm",  # M0 is named as clobbered, which clang warns of
     "-w",
 )
-OPTIONS = ("clang", "strict")
+# without anything of ROCm
+ALONE = ("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib")
+OPTIONS = ("clang", "compiler", "strict")
 
 
 class RocmCompiler:
-    """Compiles for the architecture of ``info``. Options: ``clang``, a path; ``strict``, findings are errors."""
+    """Compiles for the architecture of ``info``.
+
+    Options: ``compiler``, clang or hiprtc, where not clang if there is one; ``clang``, a path; ``strict``, findings are errors.
+    """
 
     def __init__(self, info: TargetInfo) -> None:
         self.info = info
@@ -43,10 +41,9 @@ class RocmCompiler:
     def fingerprint(self) -> str:
         """The compiler and its version."""
         try:
-            found = toolkit.clang(self.arch)
+            return toolkit.chosen(self.arch).text
         except TileError:
-            return "no clang"  # the compilation says what to do about it
-        return f"clang {found.text}"
+            return "no compiler"  # the compilation says what to do about it
 
     def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact:
         """A code object; ``resources`` has the figures of ``metadata.FIGURES``.
@@ -62,7 +59,8 @@ class RocmCompiler:
             raise Unsupported(
                 f"no option {', '.join(unknown)} of this compiler", help=f"there are {', '.join(OPTIONS)}"
             )
-        data, log = self._compiled(source, toolkit.clang(self.arch, str(options.get("clang", ""))))
+        names = (str(options.get(n, "")) for n in ("compiler", "clang"))
+        data, log = self._compiled(source, toolkit.chosen(self.arch, *names))
         found = metadata.kernels(data)
         self._within_limits(found)
         said = metadata.findings(found)
@@ -88,17 +86,16 @@ class RocmCompiler:
             raise BackendError(f"{program} fails: {done.stderr.strip()}")
         return done.stdout.replace(str(file), "kernel.hsaco")
 
-    def _compiled(self, source: Source, clang: toolkit.Clang) -> tuple[bytes, str]:
-        with tempfile.TemporaryDirectory(prefix="tile-hip-") as folder:
-            text, out = Path(folder, f"kernel{source.suffix}"), Path(folder, "kernel.hsaco")
-            text.write_text(source.text, "utf8")
-            linker = f"--ld-path={clang.linker}"
-            command = [clang.path, *FLAGS, f"--offload-arch={self.arch}", linker, str(text), "-o", str(out)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            log = done.stderr.replace(f"{folder}/", "")
-            if done.returncode or not out.exists():
-                raise _rejected(source, log)
-            return out.read_bytes(), log
+    def _compiled(self, source: Source, compiler: toolkit.Clang | Hiprtc) -> tuple[bytes, str]:
+        target = f"--offload-arch={self.arch}"
+        try:
+            match compiler:
+                case Hiprtc():
+                    return compiler.compiled(source.text, (*COMMON, target))
+                case _:
+                    return compiler.compiled(source.text, source.suffix, (*ALONE, *COMMON, target))
+        except Rejected as error:
+            raise _rejected(source, str(error)) from error
 
     def _within_limits(self, found: Mapping[str, Mapping[str, int]]) -> None:
         space = self.info.space("shared")

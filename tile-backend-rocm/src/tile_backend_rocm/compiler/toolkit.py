@@ -1,4 +1,7 @@
-"""Where clang and its linker are: on the path, or in a ROCm installation. Versions are asked once for each program."""
+"""Which compiler there is: clang and its linker on the path or in a ROCm installation, else HIPRTC.
+
+Versions are asked once for each program.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tile_core.errors import BackendError
+from tile_core.errors import BackendError, Unsupported
+
+from . import hiprtc
+from .hiprtc import Hiprtc, Rejected
 
 # The first major version of clang with an architecture, and the oldest one that is looked for: LLVM's release notes, AMDGPU.
 SINCE = {"gfx90a": 17, "gfx942": 17, "gfx1100": 17, "gfx1201": 19, "gfx950": 20}
@@ -22,17 +29,33 @@ LINKER = "ld.lld"
 
 @dataclass(frozen=True, slots=True)
 class Clang:
-    """A compiler that was found. ``major`` and ``text`` are its version."""
+    """A compiler that was found. ``major`` and ``version`` are its version."""
 
     path: str
     major: int
-    text: str
+    version: str
 
     def knows(self, arch: str) -> bool:
         return self.major >= SINCE.get(arch, OLDEST)
 
     def __str__(self) -> str:
-        return f"clang {self.text} ({self.path})"
+        return f"{self.text} ({self.path})"
+
+    @property
+    def text(self) -> str:
+        return f"clang {self.version}"
+
+    def compiled(self, text: str, suffix: str, options: Sequence[str]) -> tuple[bytes, str]:
+        """What it makes of a source, and the log. Raises ``Rejected``: the source does not compile."""
+        with tempfile.TemporaryDirectory(prefix="tile-hip-") as folder:
+            file, out = Path(folder, f"kernel{suffix}"), Path(folder, "kernel.hsaco")
+            file.write_text(text, "utf8")
+            command = [self.path, *options, f"--ld-path={self.linker}", str(file), "-o", str(out)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            log = done.stderr.replace(f"{folder}/", "")
+            if done.returncode or not out.exists():
+                raise Rejected(log)
+            return out.read_bytes(), log
 
     @property
     def linker(self) -> str | None:
@@ -54,6 +77,37 @@ def package(arch: str) -> str:
     """What to install for an architecture."""
     number = max(19, SINCE.get(arch, OLDEST))
     return f"apt-get install clang-{number} lld-{number}, or newer ones; or install ROCm"
+
+
+def chosen(arch: str, kind: str = "", path: str = "") -> Clang | Hiprtc:
+    """The compiler for ``arch``: of the ``kind`` asked for, else clang, and HIPRTC where no clang will do.
+
+    Raises:
+        BackendError: there is none.
+        Unsupported: there is no such kind.
+    """
+    if kind not in ("", "clang", "hiprtc"):
+        raise Unsupported(f"no compiler {kind}", help="there are clang and hiprtc")
+    if kind == "hiprtc":
+        return library(arch)
+    try:
+        return clang(arch, path)
+    except BackendError:
+        other = None if kind or path else hiprtc.found()
+        if other is None or not other.knows(arch):
+            raise
+        return other
+
+
+def library(arch: str) -> Hiprtc:
+    """HIPRTC. Raises ``BackendError``: there is none, or it is too old for the architecture."""
+    found = hiprtc.found()
+    if found is None:
+        raise BackendError("HIPRTC is not found", help="install ROCm, or leave the choice to tile")
+    if not found.knows(arch):
+        least = ".".join(map(str, hiprtc.SINCE[arch]))
+        raise BackendError(f"{found} cannot compile for {arch}", help=f"install ROCm {least} or newer")
+    return found
 
 
 def clang(arch: str, path: str = "") -> Clang:
