@@ -23,6 +23,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ctypes.CDL
     monkeypatch.setattr(hiprtc, "LIBRARIES", (path,))
     yield ctypes.CDLL(path)
     hiprtc.loaded.cache_clear()
+    hiprtc._clang.cache_clear()
 
 
 def compiler() -> RocmCompiler:
@@ -39,10 +40,10 @@ def test_the_same_code(fake: ctypes.CDLL) -> None:
 def test_it_is_taken_where_there_is_no_clang(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiler().fingerprint().startswith("clang ")
     monkeypatch.setattr(toolkit, "compilers", lambda: ())
-    assert compiler().fingerprint() == "hiprtc 6.4"
+    assert compiler().fingerprint().startswith("hiprtc of clang 19.")
     assert compiler().compile(SOURCE, {}).resources["vgpr_spills"] == 0
     checks = {c.name: c.run() for c in BACKEND.checks()}
-    assert "hiprtc 6.4" in checks["compiler"].message and "gfx950" in checks["compiler"].message
+    assert "hiprtc of clang 19" in checks["compiler"].message and "gfx950" in checks["compiler"].message
     with pytest.raises(BackendError, match="clang is not found"):
         compiler().compile(SOURCE, {"compiler": "clang"})
 
@@ -55,16 +56,17 @@ def test_rejected_source(fake: ctypes.CDLL) -> None:
 
 
 def test_it_fails(fake: ctypes.CDLL) -> None:
+    assert toolkit.library("gfx942").knows("gfx942")
     fake.fake_fail(11)
     with pytest.raises(BackendError, match=r"hiprtcCompileProgram of .* fails with error 11"):
         compiler().compile(SOURCE, {"compiler": "hiprtc"})
 
 
 def test_it_is_too_old(fake: ctypes.CDLL) -> None:
-    fake.fake_version(5, 2)
-    with pytest.raises(BackendError, match=r"hiprtc 5\.2 .* cannot compile for gfx942") as caught:
+    fake.fake_older(15)
+    with pytest.raises(BackendError, match=r"hiprtc of clang 15\..* cannot compile for gfx942") as caught:
         compiler().compile(SOURCE, {"compiler": "hiprtc"})
-    assert caught.value.help == "install ROCm 6.0 or newer"
+    assert "needs clang 17" in str(caught.value.why) and "newer ROCm" in str(caught.value.help)
 
 
 def test_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,13 +18,13 @@ def _driver() -> Finding:
 
 def _compiler() -> Finding:
     """What there is, and which architectures lack one."""
-    from .compiler import toolkit
+    from .compiler import toolkit, versions
 
     library = toolkit.hiprtc.found()
     found = (*toolkit.compilers(), *((library,) if library else ()))
     if not found:
         return Finding("warning", "neither clang nor HIPRTC is found", toolkit.package("gfx942"))
-    missing = [arch for arch in toolkit.SINCE if not any(c.knows(arch) for c in found)]
+    missing = [arch for arch in versions.SINCE if not any(c.knows(arch) for c in found)]
     text = ", ".join(map(str, found))
     if missing:
         lacks = f"{text}; none compiles for {' and '.join(missing)}"

@@ -1,4 +1,5 @@
-// A HIPRTC of whatever version it is told, which asks clang to do the work. As the real one does, it takes text and options.
+// A HIPRTC that asks clang to do the work, and may call itself older. As the real one does, it takes text and options, and its
+// version is 9.0.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@ enum { COMPILATION = 6 };
 
 typedef struct { char *text, *code, *log; size_t size; } Program;
 
-static int major = 6, minor = 4, ordered;
-API void fake_version(int a, int b) { major = a; minor = b; }
+static int older, ordered;
+API void fake_older(int major) { older = major; }
 API void fake_fail(int code) { ordered = code; }
 
 static char *content(const char *path, size_t *size) {
@@ -24,7 +25,7 @@ static char *content(const char *path, size_t *size) {
   return out;
 }
 
-API int hiprtcVersion(int *a, int *b) { *a = major; *b = minor; return 0; }
+API int hiprtcVersion(int *a, int *b) { *a = 9; *b = 0; return 0; }
 API int hiprtcCreateProgram(Program **p, const char *text, const char *name, int n, const char **headers, const char **names) {
   if (n || headers || names || strcmp(name, "kernel.hip")) return 3;
   *p = calloc(1, sizeof **p);
@@ -40,6 +41,7 @@ API int hiprtcCompileProgram(Program *p, int n, const char **options) {
   fputs(p->text, f);
   fclose(f);
   int at = snprintf(command, sizeof command, "cd %s && clang-19 -x hip --cuda-device-only --no-gpu-bundle-output -nogpuinc -nogpulib", folder);
+  if (older) at += snprintf(command + at, sizeof command - (size_t)at, " -Wno-builtin-macro-redefined -D__clang_major__=%d", older);
   for (int i = 0; i < n; ++i) at += snprintf(command + at, sizeof command - (size_t)at, " '%s'", options[i]);
   snprintf(command + at, sizeof command - (size_t)at, " k.hip -o k.hsaco 2> log");
   const int failed = system(command);

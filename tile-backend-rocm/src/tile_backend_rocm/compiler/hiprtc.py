@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tile_core.errors import BackendError
 
+from .versions import least
+
 LIBRARIES = ("libhiprtc.so", "libhiprtc.so.7", "libhiprtc.so.6")
-# The first ROCm whose HIPRTC compiles for an architecture: ROCm's release notes.
-SINCE = {"gfx90a": (6, 0), "gfx942": (6, 0), "gfx1100": (6, 0), "gfx1201": (6, 4), "gfx950": (7, 0)}
 COMPILATION = 6  # HIPRTC_ERROR_COMPILATION of hiprtc.h: the log says what is wrong
+# hiprtcVersion is 9.0 whatever the version is: the log of a source that is wrong tells it
+QUESTION = 'static_assert(__clang_major__ * 10000 + __clang_minor__ * 100 + __clang_patchlevel__ == 0, "");'
+ANSWER = re.compile(r"'(\d+) \* 10000 \+ (\d+) \* 100 \+ (\d+) == 0'")
 
 
 class Rejected(Exception):
@@ -21,21 +25,25 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hiprtc:
-    """A library that was loaded, and its version."""
+    """A library that was loaded."""
 
     path: str
-    version: tuple[int, int]
     library: ctypes.CDLL = field(repr=False, compare=False)
 
     def knows(self, arch: str) -> bool:
-        return self.version >= SINCE.get(arch, (6, 0))
+        return self.clang >= (least(arch),)
 
     def __str__(self) -> str:
-        return f"hiprtc {self.version[0]}.{self.version[1]} ({self.path})"
+        return f"{self.text} ({self.path})"
 
     @property
     def text(self) -> str:
-        return f"hiprtc {self.version[0]}.{self.version[1]}"
+        return f"hiprtc of clang {'.'.join(map(str, self.clang)) or 'unknown'}"
+
+    @property
+    def clang(self) -> tuple[int, ...]:
+        """The version of the clang in it; () where it does not tell."""
+        return _clang(self)
 
     def compiled(self, text: str, options: Sequence[str]) -> tuple[bytes, str]:
         """A code object and the log.
@@ -89,7 +97,16 @@ def loaded(path: str) -> Hiprtc | None:
         library = ctypes.CDLL(path)
     except OSError:
         return None
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    if library.hiprtcVersion(ctypes.byref(major), ctypes.byref(minor)):
-        return None
-    return Hiprtc(path, (major.value, minor.value), library)
+    return Hiprtc(path, library)
+
+
+@lru_cache(maxsize=8)
+def _clang(library: Hiprtc) -> tuple[int, ...]:
+    try:
+        library.compiled(QUESTION, ("--offload-arch=gfx90a", "-std=c++17"))
+    except Rejected as error:
+        told = ANSWER.search(str(error))
+        return tuple(int(n) for n in told.groups()) if told else ()
+    except BackendError:
+        pass
+    return ()

@@ -19,10 +19,8 @@ from tile_core.errors import BackendError, Unsupported
 
 from . import hiprtc
 from .hiprtc import Hiprtc, Rejected
+from .versions import NEWEST, OLDEST, least
 
-# The first major version of clang with an architecture, and the oldest one that is looked for: LLVM's release notes, AMDGPU.
-SINCE = {"gfx90a": 17, "gfx942": 17, "gfx1100": 17, "gfx1201": 19, "gfx950": 20}
-OLDEST, NEWEST = 17, 30
 VERSION = re.compile(r"clang version (\d+)(\.[\w.+-]+)?")
 LINKER = "ld.lld"
 
@@ -36,7 +34,7 @@ class Clang:
     version: str
 
     def knows(self, arch: str) -> bool:
-        return self.major >= SINCE.get(arch, OLDEST)
+        return self.major >= least(arch)
 
     def __str__(self) -> str:
         return f"{self.text} ({self.path})"
@@ -75,7 +73,7 @@ class Clang:
 
 def package(arch: str) -> str:
     """What to install for an architecture."""
-    number = max(19, SINCE.get(arch, OLDEST))
+    number = max(19, least(arch))
     return f"apt-get install clang-{number} lld-{number}, or newer ones; or install ROCm"
 
 
@@ -105,8 +103,11 @@ def library(arch: str) -> Hiprtc:
     if found is None:
         raise BackendError("HIPRTC is not found", help="install ROCm, or leave the choice to tile")
     if not found.knows(arch):
-        least = ".".join(map(str, hiprtc.SINCE[arch]))
-        raise BackendError(f"{found} cannot compile for {arch}", help=f"install ROCm {least} or newer")
+        raise BackendError(
+            f"{found} cannot compile for {arch}",
+            why=f"{arch} needs clang {least(arch)} or newer",
+            help="install a newer ROCm, or leave the choice to tile",
+        )
     return found
 
 
@@ -127,7 +128,7 @@ def clang(arch: str, path: str = "") -> Clang:
     if not fit:
         raise BackendError(
             f"{' and '.join(map(str, found))} cannot compile for {arch}",
-            why=f"{arch} needs clang {SINCE.get(arch, OLDEST)} or newer",
+            why=f"{arch} needs clang {least(arch)} or newer",
             help=package(arch),
         )
     linked = next((c for c in fit if c.linker), None)
