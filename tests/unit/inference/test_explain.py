@@ -47,6 +47,8 @@ loops
 placements
   alu, issued by the block, stage 0: fill0 copy0 copy1 copy2
   tensor, issued by the block, stage 0: gemm0
+notes
+  As, Bs: read and written without bank conflicts
 """
 
 

@@ -37,13 +37,18 @@ MATRIX = Engine("tensor", "interlock", "warp")  # hazards are seen to by the ass
 TO_LDS = Engine("copy", "group", "warp")  # ISA guides, buffer_load ... lds: in order, counted by vmcnt
 
 CDNA_ENGINES = (TO_LDS, MATRIX, ALU, SFU, MEMORY, BANKS)
-RDNA_ENGINES = (ALU, SFU, MEMORY, BANKS)
+RDNA_ENGINES = (MATRIX, ALU, SFU, MEMORY, BANKS)
 
 BARRIER = Token("barrier")  # s_barrier
 COUNTER = Token("commit_group", limit=63)  # s_waitcnt vmcnt(n) has six bits on gfx9
 
 CDNA_TOKENS = (COUNTER, BARRIER)
 RDNA_TOKENS = (BARRIER,)
+
+
+# Reads of 16 bytes: a pass serves lanes 0 to 3 with 20 to 23, 4 to 7 with 16 to 19, 8 to 11 with 28 to 31, 12 to 15 with 24 to 27,
+# and so on from 32: ROCm blogs, "Avoiding LDS bank conflicts on AMD GPUs using CK-Tile". Writes take lanes in order.
+CDNA_PASSES = ((16, (1, 2, 20, 4, 8, 32)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ def _info(
     cdna = wave == 64
     spaces = (
         MemorySpace("global", chip.memory, 256, "grid"),
-        MemorySpace("shared", lds * KIB, 16, "block", banks=banks),
+        MemorySpace("shared", lds * KIB, 16, "block", banks=banks, passes=CDNA_PASSES if cdna else ()),
         MemorySpace("register", file * KIB, 4, "block"),
     )
     return TargetInfo(
@@ -128,7 +133,7 @@ TARGETS = (
         registers=512,
         source=CDNA,
         table=atoms.GFX942,
-        features=("mfma", "buffer_load_lds", "global_load_lds", "dpp"),
+        features=("mfma", "buffer_load_lds", "global_load_lds", "dpp", "dot4", "pk_add_f16", "pk_add_bf16"),
     ),
     _info(
         "gfx950",
@@ -152,7 +157,10 @@ TARGETS = (
         registers=512,
         source=CDNA,
         table=atoms.GFX950,
-        features=("mfma", "buffer_load_lds", "global_load_lds", "global_load_lds_16", "ds_read_tr", "dpp"),
+        features=(
+            *("mfma", "buffer_load_lds", "global_load_lds", "global_load_lds_16", "ds_read_tr", "dpp"),
+            *("dot4", "pk_add_f16", "pk_add_bf16"),
+        ),
         banks=64,
         estimated=("spaces",),
     ),
@@ -173,9 +181,8 @@ TARGETS = (
         registers=512,
         source=CDNA,
         table=atoms.GFX90A,
-        features=("mfma", "buffer_load_lds", "dpp"),
+        features=("mfma", "buffer_load_lds", "dpp", "dot4", "pk_add_f16"),
     ),
-    # WMMA of RDNA is not in the atom table: gemms run on the vector units.
     _info(
         "gfx1100",
         RX7900,
@@ -186,7 +193,8 @@ TARGETS = (
         file=384,
         registers=256,
         source=RDNA,
-        features=("wmma", "dpp"),
+        table=atoms.GFX1100,
+        features=("wmma", "dpp", "dot4"),
         estimated=("peaks", "clock"),
     ),
     _info(
@@ -207,7 +215,8 @@ TARGETS = (
         file=384,
         registers=256,
         source=RDNA,
-        features=("wmma", "dpp"),
+        table=atoms.GFX1201,
+        features=("wmma", "dpp", "dot4", "pk_add_f16", "pk_add_bf16"),
         estimated=("peaks", "clock"),
     ),
 )

@@ -48,7 +48,11 @@ SCOPES = ("grid", "cluster", "block", "warp", "thread")
 
 @dataclass(frozen=True, slots=True)
 class MemorySpace:
-    """One memory. ``capacity`` in bytes for one instance of ``scope``; ``banks`` of ``bank_bytes`` each (0: no banks)."""
+    """One memory. ``capacity`` in bytes for one instance of ``scope``; ``banks`` of ``bank_bytes`` each (0: no banks).
+
+    ``passes``: where lanes that a pass over the banks serves do not follow each other in reads of so many bytes, the lanes that
+    generate all others by xor, those of one pass first.
+    """
 
     name: str
     capacity: int
@@ -56,6 +60,7 @@ class MemorySpace:
     scope: str
     banks: int = 0
     bank_bytes: int = 4
+    passes: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES or self.capacity <= 0 or self.alignment <= 0:

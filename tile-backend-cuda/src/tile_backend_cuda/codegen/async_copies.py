@@ -13,6 +13,7 @@ class CpAsync:
     """``cp.async``. Sizes: PTX ISA, cp.async, cp-size; 16 bytes may pass by L1."""
 
     sizes: tuple[int, ...] = (16, 8, 4)
+    run: int = 1
 
     def copy(self, size: int, to: Place, source: Place, taken: Expr | None) -> Stmt:
         name = f"cp_async_{size}" + ("_cg" if size == 16 else "")

@@ -136,6 +136,8 @@ def _notes(launch: LaunchProblem, found: Solution) -> Iterator[str]:
         if isinstance(op, Elementwise) and (window := found.windows.get(op.name)):
             ranges = ", ".join(f"{a} <= i{k} < {a + n}" for k, (a, n) in window.items())
             yield f"{op.name}: runs over the whole fragment where {ranges}, so that nothing moves"
+    if free := [name for name, choice in found.shared.items() if choice.passes and not choice.conflicts]:
+        yield f"{', '.join(free)}: read and written without bank conflicts"
     for name, choice in found.shared.items():
         if choice.conflicts:
             yield f"{name}: {choice.conflicts} bank conflicts per access of a warp are left ({choice.why})"

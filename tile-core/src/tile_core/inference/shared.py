@@ -9,7 +9,7 @@ from math import gcd, prod
 
 from ..expr import Space
 from ..hardware import TargetInfo
-from ..layout.access import Pattern, pattern
+from ..layout.access import Passes, Pattern, pattern
 from ..layout.algebra import access as access_map
 from ..layout.algebra import cut
 from ..layout.digits import mem
@@ -59,7 +59,11 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
         return Choice(row_major(tile.shape), 0, 0, "linear")
     demands, bulk = _demands(tile, flat, solution)
     threads, subgroup = solution.problem.threads, solution.info.subgroup
-    of = partial(_patterns, demands=demands, bits=tile.bits, threads=threads, subgroup=subgroup)
+    space = solution.info.space("shared")
+    passes = space.passes if space else ()
+    of = partial(
+        _patterns, demands=demands, bits=tile.bits, threads=threads, subgroup=subgroup, passes=passes
+    )
     spans = _boxes(flat.shape, tile.bits, solution.info, _unit(tile, solution)) if bulk else []
     if bulk == REQUIRED and not any(spans):
         found = Choice(_unswizzled(flat.shape, tile.bits), 0, 0, "no swizzle")
@@ -193,9 +197,9 @@ def _of_loop(op: Elementwise, tile: Tile, flat: Flat, loop: Layout) -> Iterator[
 
 
 def _patterns(
-    layout: Layout, demands: Sequence[Demand], bits: int, threads: int, subgroup: int
+    layout: Layout, demands: Sequence[Demand], bits: int, threads: int, subgroup: int, passes: Passes
 ) -> list[Pattern]:
-    """The accesses of one subgroup under a candidate layout."""
+    """The accesses of one subgroup under a candidate layout. ``passes``: of reads."""
     out: list[Pattern] = []
     for d in demands:
         if d.access is not None and d.op is not None and d.loop is not None:
@@ -205,7 +209,8 @@ def _patterns(
             part = layout if d.shape == layout.shape else cut(layout, (0, 0), d.shape)
             found = part and access_map(d.fragment, part, threads)
         if found is not None:
-            out.append(_pattern(d.name, found, bits, subgroup, d.matrix))
+            writes = d.access is not None and d.access.write
+            out.append(_pattern(d.name, found, bits, subgroup, d.matrix, () if writes else passes))
     return out
 
 

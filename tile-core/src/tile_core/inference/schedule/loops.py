@@ -22,7 +22,9 @@ from .relays import relayed
 from .rings import deepened
 from .tokens import synthesised
 
-BARRIERS = 1024  # bytes of shared memory that are left for barriers and alignment
+BARRIERS = (
+    1024  # bytes of shared memory that are left for barriers and alignment, where barriers are objects in it
+)
 
 
 def schedules(
@@ -68,7 +70,7 @@ def pinned(stmt: For, num_stages: Mapping[str, int | None] | None, name: str) ->
 def _launch(graph: Graph, launch: Loop, facts: Facts, readers: list[Reader]) -> dict[str, Schedule]:
     """Schedules of the loops of one launch, which share its memory: all rings exist at once."""
     shared = facts.info.space(str(Space.SHARED))
-    room = (shared.capacity if shared else 0) - BARRIERS
+    room = (shared.capacity if shared else 0) - _kept(facts.info)
     tiles = {
         b: facts.bytes(b)
         for n in graph.nodes
@@ -79,7 +81,7 @@ def _launch(graph: Graph, launch: Loop, facts: Facts, readers: list[Reader]) -> 
     if sum(tiles.values()) > room:
         return {}  # it does not fit even without rings: others say so
     for r in readers:
-        _check_room(r, tiles, room)
+        _check_room(r, tiles, room, shared.capacity if shared else 0)
     out: dict[str, Schedule] = {}
     for r in readers:
         mine = {b for b in r.names if b in tiles}
@@ -101,8 +103,13 @@ def scheduled(reader: Reader, capacity: int) -> Schedule:
     return in_program_order(checked(synthesised(full, deps, deepened(full, every, times))))
 
 
-def _check_room(reader: Reader, tiles: dict[Buffer, int], room: int) -> None:
-    """Grow the rings that the user pinned, if they fit.
+def _kept(info: TargetInfo) -> int:
+    """Bytes of shared memory that tiles may not take."""
+    return BARRIERS if any(t.kind == "mbarrier" for t in info.tokens) else 0
+
+
+def _check_room(reader: Reader, tiles: dict[Buffer, int], room: int, capacity: int) -> None:
+    """Grow the rings that the user pinned, if they fit into ``room`` bytes, what is left of ``capacity``.
 
     Raises:
         KernelError: they do not.
@@ -113,7 +120,7 @@ def _check_room(reader: Reader, tiles: dict[Buffer, int], room: int) -> None:
         tiles[s.buffer] = s.bytes * s.least
     if sum(tiles.values()) > room:
         raise KernelError(
-            f"{_named(rings, room, tiles)} of {_kilobytes(room + BARRIERS)}",
+            f"{_named(rings, room, tiles)} of {_kilobytes(capacity)}",
             reader.region.stmt.span,
             why=f"num_stages={reader.pin} keeps as many tiles of each asynchronous copy in shared memory",
             help="take fewer stages or smaller tiles",

@@ -53,6 +53,14 @@ class ThreadCopies(Protocol):
         """Bytes that one copy may move, most first. Both addresses are multiples of it."""
         ...
 
+    @property
+    def run(self) -> int:
+        """How many threads write side by side: all of them name one place, and thread t of the run writes t pieces behind it.
+
+        With more than 1, every copy is a group of its own and nothing is committed; all runs must start as many copies.
+        """
+        ...
+
     def copy(self, size: int, to: Place, source: Place, taken: Expr | None) -> Stmt:
         """Start a copy. ``taken``: only so many bytes are read, the rest becomes zero; with 0 nothing is read."""
         ...

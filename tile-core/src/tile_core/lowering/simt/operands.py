@@ -10,7 +10,7 @@ from ...dtypes import DType, dtype
 from ...expr import Buffer, Expr, Load, Space, Var, binary, bitcast, const, minimum, select
 from ...inference.rules.gemm import flipped
 from ...layout.algebra import cut, equivalent, packed
-from ...layout.layout import Axis, Layout, same
+from ...layout.layout import Axis, Iter, Layout, grouped, same
 from ...layout.panels import XORED, row_major, span_tile
 from ...program import For, Place, Region, Stmt, Store
 from .context import Context, coordinate
@@ -105,10 +105,14 @@ def registers(
 ) -> Iterator[Stmt]:
     """Bring the operand's piece of one step into the private array ``into``; ``tail``: it reaches beyond the end of k."""
     found = None if tail else _matrices(context, unit, x)
-    if found is None:
+    width = 1 if tail or found is not None else _run(context, x)
+    if found is not None:
+        yield from _by_matrices(context, unit, x, found, into, step)
+    elif width > 1:
+        yield from _by_runs(context, x, into, step, width)
+    else:
         yield from _by_elements(context, unit, x, into, step, tail)
         return
-    yield from _by_matrices(context, unit, x, found, into, step)
     if x.rounded:
         r = context.var("r", prod(into.static_shape or (1,)))
         value = Load(into, (r,))
@@ -166,6 +170,47 @@ def _moved(context: Context, x: Operand, at: Sequence[Expr], step: Expr) -> tupl
     """The element at a place of the piece of one step."""
     far = binary("*", step, x.depth)
     return tuple(context.simple(binary("+", e, far)) if d == x.k else e for d, e in enumerate(at))
+
+
+def _run(context: Context, x: Operand) -> int:
+    """How many neighbours along k that a thread needs it can read at once; 1: they do not lie side by side."""
+    moves, groups = context.instructions.vectors, grouped(x.piece)
+    if (
+        moves is None
+        or groups is None
+        or x.registers is not None
+        or x.region.buffer.space is not Space.SHARED
+    ):
+        return 1
+    last = groups[x.k][-1] if groups[x.k] else None
+    if last is None or last.axis is not Axis.REGISTER or last.stride != 1:
+        return 1
+    stored = 1 - x.k if x.turned else x.k
+    for size in moves.widths:
+        width = size * 8 // x.dtype.bits
+        if width > 1 and last.extent % width == 0 and runs_aligned(context, x.region, stored, width):
+            return width
+    return 1
+
+
+def _by_runs(context: Context, x: Operand, into: Buffer, step: Expr, width: int) -> Iterator[Stmt]:
+    """Vectors along k, one after the other."""
+    moves, piece = context.instructions.vectors, x.piece
+    groups = grouped(piece)
+    assert moves is not None and groups is not None
+    shape = tuple(n // width if d == x.k else n for d, n in enumerate(piece.shape))
+    last = groups[x.k][-1]
+    short = (*groups[x.k][:-1], Iter(last.extent // width, width, Axis.REGISTER))
+    iters = tuple(it for d, g in enumerate(groups) for it in (short if d == x.k else g))
+    mine = iterations(context, replace(piece, shape=shape, box=shape, iters=iters), shape)
+    first = [binary("*", i, width) if d == x.k else i for d, i in enumerate(mine.index)]
+    register = coordinate(piece, first, Axis.REGISTER, context)
+    source = _element(context, x, _moved(context, x, first, step))
+    assert isinstance(source, Load)
+    size = width * x.dtype.bits // 8
+    to = Place(into, (register,), "w", aligned=size)
+    move = moves.move(to, Place(source.buffer, source.indices, "r", aligned=size), size)
+    yield from mine.around((move,), x.region.span)
 
 
 def _by_elements(

@@ -11,7 +11,7 @@ from ...inference.problem import is_whole
 from ...program import Alloc, Break, Continue, Copy, For, Launch, Stmt
 from ...program.visit import defined, expressions, read_buffers, statements, written_buffers
 from .context import Context
-from .thread_copies import copy_size
+from .thread_copies import copies_each, copy_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,24 @@ def pipelines(context: Context, launch: Launch) -> dict[int, Pipeline]:
         if isinstance(s, For) and s.kind == "pipelined" and s.num_stages > 1:
             ahead = tuple(_ahead(context, launch, s))
             if ahead:
-                found[id(s)] = multistage(s, ahead)
+                found[id(s)] = multistage(s, ahead, _waited(context, s, ahead))
     return found
 
 
-def multistage(loop: For, ahead: Sequence[int]) -> Pipeline:
+def _waited(context: Context, loop: For, ahead: Sequence[int]) -> int:
+    """Groups that the copies of one iteration are for who waits."""
+    copies = [s for n in ahead if isinstance(s := loop.body[n], Copy)]
+    return sum(copies_each(context, s) for s in copies)
+
+
+def multistage(loop: For, ahead: Sequence[int], groups: int) -> Pipeline:
     """Copies at positions ``ahead`` run ``num_stages - 1`` iterations before the rest; one meeting of the threads each step.
 
     At a step the copies of the last ``num_stages - 2`` steps may be on their way: the one before them is what is used now. All
-    threads have it after they met, and none is still reading the slot that is filled next.
+    threads have it after they met, and none is still reading the slot that is filled next. ``groups``: of one iteration's copies.
     """
     depth = loop.num_stages
-    left = len(ahead) * (depth - 2)
+    left = groups * (depth - 2)
     first = min(ahead)
     copies = [Step(n, 0, left if n == first else None, n == first, True) for n in ahead]
     rest = [Step(n, depth - 1) for n in range(len(loop.body)) if n not in ahead]

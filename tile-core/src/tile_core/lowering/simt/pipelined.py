@@ -26,7 +26,9 @@ def lower_pipelined(
     unit = context.instructions.copies
     assert unit is not None and loop.var is not None
     work = _Loop(context, unit, loop, loop.var, pipeline, names, block)
-    return (*work.first(), work.steady())
+    # of counted copies some are started for iterations that do not exist: nobody waits for them in the loop
+    last = (unit.wait(0),) if unit.run > 1 else ()
+    return (*work.first(), work.steady(), *last)
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,18 @@ class _Loop:
         """A statement of an iteration that may lie beyond the last one."""
         ahead = Var("ahead", number.dtype, self.context.unique("ahead"))
         self.context.ranges[ahead] = self.context.ranges[number]
-        bind = Bind(ahead, binary("+", number, distance))
-        return (bind, *self.guarded(s, ahead, binary("<", ahead, expr(self.loop.extent))))
+        far = binary("+", number, distance)
+        exists = binary("<", ahead, expr(self.loop.extent))
+        return (Bind(ahead, far), *self.guarded(s, ahead, exists, far))
 
-    def guarded(self, s: Step, number: Expr, exists: Expr) -> tuple[Stmt, ...]:
-        """A statement of iteration ``number`` where that exists; an asynchronous copy ends its group in any case."""
+    def guarded(self, s: Step, number: Expr, exists: Expr, reached: Expr | None = None) -> tuple[Stmt, ...]:
+        """A statement of iteration ``number`` where that exists; an asynchronous copy ends its group in any case.
+
+        ``reached``: the number where it may also be one of an iteration that does not exist.
+        """
         known = getattr(exists, "value", None)
+        if s.ahead and self.unit.run > 1:
+            return self.statement(s, number, None if known is True else exists, reached)
         body: tuple[Stmt, ...] = () if known is False else self.statement(s, number)
         if s.ahead:
             guarded = body if known is not None else (If(exists, body, span=self.loop.span),)
@@ -104,14 +112,18 @@ class _Loop:
         # a scope of its own for the loop's variable
         return (UniformIf(exists, (Bind(self.var, self.value(number)), *body)),) if body else ()
 
-    def statement(self, s: Step, number: Expr) -> tuple[Stmt, ...]:
+    def statement(
+        self, s: Step, number: Expr, exists: Expr | None = None, reached: Expr | None = None
+    ) -> tuple[Stmt, ...]:
+        """A step of iteration ``number``; a copy brings zeros where ``exists`` does not hold."""
         statement = self.loop.body[s.position]
-        slots = {b: self.slot(b, number, depth) for b, depth in self.pipeline.depths.items()}
+        at = number if reached is None else reached
+        slots = {b: self.slot(b, at, depth) for b, depth in self.pipeline.depths.items()}
         self.context.slots.update(slots)
         if s.ahead:
             moved = mapped(statement, lambda x: substitute(x, {self.var: self.value(number)}))
             assert isinstance(moved, Copy)
-            out = thread_copy(self.context, self.unit, self.names(statement), moved)
+            out = thread_copy(self.context, self.unit, self.names(statement), moved, exists)
         else:
             out = self.block((statement,))
         for b in slots:

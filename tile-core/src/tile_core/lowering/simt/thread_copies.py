@@ -17,6 +17,7 @@ from .instructions import ThreadCopies
 from .nest import Iterations, conjunction, iterations
 from .places import placed
 from .runs import runs_aligned
+from .side_by_side import beside, rounds
 
 
 def copy_size(context: Context, s: Copy) -> int:
@@ -29,8 +30,22 @@ def copy_size(context: Context, s: Copy) -> int:
     for size in unit.sizes:
         elements = size * 8 // bits
         if elements and _aligned(context, s, shape, elements):
-            return size
+            if unit.run == 1 or (_whole(s, elements) and rounds(context, unit.run, s.dst.buffer, elements)):
+                return size
     return 0
+
+
+def copies_each(context: Context, s: Copy) -> int:
+    """How many copies each thread starts for one copy of a tile, where a unit counts them; else 1, the group."""
+    unit = context.instructions.copies
+    if unit is None or unit.run == 1:
+        return 1
+    return rounds(context, unit.run, s.dst.buffer, copy_size(context, s) * 8 // s.dst.dtype.bits)
+
+
+def _whole(s: Copy, elements: int) -> bool:
+    """Whether the tensor has all of a piece or nothing of it."""
+    return divisor(s.src.buffer.shape[-1]) % elements == 0
 
 
 def _boxed(s: Copy, shape: tuple[int, ...]) -> bool:
@@ -59,16 +74,21 @@ def _aligned(context: Context, s: Copy, shape: tuple[int, ...], elements: int) -
     return far % elements == 0 and runs_aligned(context, s.dst, len(shape) - 1, elements)
 
 
-def thread_copy(context: Context, unit: ThreadCopies, name: str, s: Copy) -> tuple[Stmt, ...]:
-    """All pieces of this thread. What lies outside of the source becomes zero."""
+def thread_copy(
+    context: Context, unit: ThreadCopies, name: str, s: Copy, exists: Expr | None = None
+) -> tuple[Stmt, ...]:
+    """All pieces of this thread. What lies outside of the source becomes zero; all of it where ``exists`` does not hold."""
     shape = s.dst.buffer.static_shape
     assert shape is not None
     size = copy_size(context, s)
     elements = size * 8 // s.dst.dtype.bits
+    if unit.run > 1:
+        at, target, around = beside(context, unit.run, s.dst.buffer, elements)
+        taken, source = _source(context, s, _there(s, at), elements, exists)
+        return around((unit.copy(size, replace(target, aligned=size), replace(source, aligned=size), taken),))
     mine = _pieces(context, name, shape, elements)
     at = (*mine.index[:-1], context.simple(binary("*", mine.index[-1], elements)))
-    there = at[len(at) - len(s.src.shape) :] if len(s.src.shape) <= len(at) else _led(s, at)
-    taken, source = _source(context, s, there, elements)
+    taken, source = _source(context, s, _there(s, at), elements, exists)
     to = placed(context, Load(s.dst.buffer, element_index(s.dst, at)), {})
     assert isinstance(to, Load)
     target = Place(to.buffer, to.indices, "w", window=True, aligned=size)
@@ -76,6 +96,11 @@ def thread_copy(context: Context, unit: ThreadCopies, name: str, s: Copy) -> tup
     if mine.first:
         piece = (If(conjunction(mine.first), piece, span=s.span),)
     return mine.around(piece, s.span)
+
+
+def _there(s: Copy, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The index in the region that is copied of an element of the tile."""
+    return at[len(at) - len(s.src.shape) :] if len(s.src.shape) <= len(at) else _led(s, at)
 
 
 def _led(s: Copy, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -117,7 +142,9 @@ def _shortened(layout: Layout, elements: int) -> Layout | None:
     return replace(layout, shape=shape, box=box, iters=iters)
 
 
-def _source(context: Context, s: Copy, at: tuple[Expr, ...], elements: int) -> tuple[Expr | None, Place]:
+def _source(
+    context: Context, s: Copy, at: tuple[Expr, ...], elements: int, wanted: Expr | None
+) -> tuple[Expr | None, Place]:
     """How many bytes of a piece exist (None: surely all), and where it begins; the start of the tensor if there are none."""
     index = element_index(s.src, at)
     conditions = [
@@ -125,6 +152,7 @@ def _source(context: Context, s: Copy, at: tuple[Expr, ...], elements: int) -> t
         for c in (context.simple(c) for c in inside(context, s.src, at))
         if getattr(c, "value", None) is not True
     ]
+    conditions += [] if wanted is None else [wanted]
     place = Place(s.src.buffer, index, "r")
     if not conditions:
         return None, _placed(context, place)
