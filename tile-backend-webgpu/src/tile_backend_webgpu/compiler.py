@@ -27,12 +27,12 @@ class WebgpuCompiler:
         return "wgsl 1"
 
     def compile(self, source: Source, options: Mapping[str, Any]) -> Artifact:
-        """Raises ``CompileError`` where the text does not pass the check."""
+        """Raises ``InternalError`` where the text does not pass the check."""
         check = str({**dict(self.info.target.options), **options}.get("check", "none"))
         if check not in CHECKS:
             raise Unsupported(f"check={check} is not known", help=f"it is one of {', '.join(CHECKS)}")
         if check == "tint":
-            from .tint import refuse
+            from .tools.tint import refuse
 
             refuse(source.text, self.info)
         return Artifact("wgsl", source.text.encode(), resources=dict(source.launch.extra["resources"]))

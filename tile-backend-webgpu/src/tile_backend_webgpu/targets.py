@@ -68,6 +68,11 @@ GRANTED = (
 BY_ARCH: Mapping[str, Granted] = {g.arch: g for g in GRANTED}
 
 
+def granted(target: Target) -> Granted:
+    """What devices of a target grant."""
+    return BY_ARCH[target.arch or "default"]
+
+
 def _info(
     arch: str,
     *,

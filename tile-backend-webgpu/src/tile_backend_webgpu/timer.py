@@ -28,6 +28,6 @@ class PassTimer:
             while 0 < spent < warmup_ms:
                 spent += once()
             times = [once()]
-            while sum(times) < repeat_ms and len(times) < 1000 or len(times) < 3:
+            while (sum(times) < repeat_ms and len(times) < 1000) or len(times) < 3:
                 times.append(once())
         return Samples(tuple(sorted(times)), "timestamps of the device")

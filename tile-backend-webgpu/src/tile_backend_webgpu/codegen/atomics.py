@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DType
 from tile_core.errors import InternalError, Unsupported
-
 from tile_core.program import Atomic
 
 from .storage import Form, Stored

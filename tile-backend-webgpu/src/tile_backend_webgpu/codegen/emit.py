@@ -17,12 +17,13 @@ from tile_core.program.text import text
 from tile_core.program.verify import used_dimensions
 from tile_core.signature import extents, launch_spec, workspaces
 
-from ..targets import BY_ARCH
+from ..targets import granted
 from .addresses import Addresses
 from .functions import needed
-from .instructions import SHUFFLES, instructions
+from .instructions import instructions
 from .names import Names
 from .printer import Printer
+from .reuse import read_once
 from .scalars import Scalars
 from .storage import Form, Stored, in_memory, no_pointers
 from .tiles import variables
@@ -48,7 +49,7 @@ class WgslCodegen:
         program = lower_for(plan, instructions(self.info)).program
         module = Module(self.info, program)
         for n, launch in enumerate(program.launches):
-            module.add(replace(launch, body=unrolled(launch.body)), f"{program.name}_{n}")
+            module.add(launch, f"{program.name}_{n}")
         return module.source()
 
     def ir(self, plan: TilePlan) -> str:
@@ -92,7 +93,9 @@ class Module:
 
     def add(self, launch: Launch, name: str) -> None:
         """Print one launch as an entry point."""
-        entry = Entry(self, launch, name)
+        flat = replace(launch, body=unrolled(launch.body))
+        body = read_once(flat.body, Addresses.of(flat), self.scalars)
+        entry = Entry(self, replace(flat, body=body), name)
         self.parts.append("\n".join(entry.lines()))
         self.launches[name] = launch
         self.bindings[name] = tuple(entry.bindings)
@@ -175,9 +178,8 @@ class Entry:
         yield f"let {self.names.of(self.launch.thread_vars[0])} = i32(invocation);"
         for name, v in self.module.numbered():
             register = self.module.scalars.register(v.dtype)
-            value = {"bool": f"{self.params}.{name} != 0u", "f16": f"f16({self.params}.{name})"}.get(
-                register, f"{self.params}.{name}"
-            )
+            given = f"{self.params}.{name}"
+            value = {"bool": f"{given} != 0u", "f16": f"f16({given})"}.get(register, given)
             yield f"let {self.names.of(v)}: {register} = {value};"
 
     def variables_of_module(self) -> Iterator[str]:
@@ -212,7 +214,7 @@ class Entry:
         return f"@group(0) @binding({len(self.bindings)}) var<storage, {access}> {stored.name}: {stored.array()};"
 
     def refuse_too_many(self) -> None:
-        limit = BY_ARCH[self.info.target.arch].buffers
+        limit = granted(self.info.target).buffers
         if len(self.bindings) > limit:
             raise Unsupported(
                 f"a launch uses {len(self.bindings)} tensors, {self.info.target} lets it use {limit}",

@@ -78,7 +78,7 @@ class Expressions:
 
     def binary(self, x: Binary, outer: int) -> str:
         op, t = x.op, x.a.dtype
-        if t.is_float and op in FLOAT_FUNCTIONS or op in ("min", "max"):
+        if (t.is_float and op in FLOAT_FUNCTIONS) or op in ("min", "max"):
             name = self.function(FLOAT_FUNCTIONS[op], t)
             return self.scalars.rounded(f"{name}({self.widened(x.a)}, {self.widened(x.b)})", t)
         if op in ("//", "%"):

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from tile_core.expr import Buffer, Var
 
 # WGSL, Keyword Summary and Reserved Words; predeclared types and functions that generated code calls.
-WORDS = frozenset(
-    """alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop
+_WORDS = """alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop
     override requires return struct switch true var while
     NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await
     co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate
@@ -21,8 +20,8 @@ WORDS = frozenset(
     thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual
     volatile wgsl where with writeonly yield
     bool f16 f32 i32 u32 vec2 vec3 vec4 array atomic bitcast ptr select min max abs exp exp2 log log2 sqrt inverseSqrt floor ceil
-    round trunc fma sin cos tan params block invocation lane at bits seen next done""".split()
-)
+    round trunc fma sin cos tan params block invocation lane at bits seen next done"""
+WORDS = frozenset(_WORDS.split())
 
 
 @dataclass

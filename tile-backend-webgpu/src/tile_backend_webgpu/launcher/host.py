@@ -53,12 +53,8 @@ def tensors(launch: LaunchSpec, arguments: Sequence[int | float], numbers: Numbe
 
 def _apart(a: HostTensor, b: HostTensor, several: bool) -> None:
     """Each argument has a buffer of its own on the device: what one launch writes to the one is not seen through the other."""
-    if (
-        (a.written and b.written or several and (a.written or b.written))
-        and a.size
-        and b.size
-        and a.overlaps(b)
-    ):
+    mixed = (a.written and b.written) or (several and (a.written or b.written))
+    if mixed and a.size and b.size and a.overlaps(b):
         raise ArgumentError(
             f"{a.name} and {b.name} share memory, and the kernel writes it",
             help="pass a copy of one: tensors in the host's memory are copied to the device one by one",
