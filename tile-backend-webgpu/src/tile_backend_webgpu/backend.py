@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tile_core.backend import ApiVersion, Backend, Check, Codegen, Compiler, Launcher, Lowering, Timer
+from tile_core.backend import ApiVersion, Artifact, Backend, Check, Codegen, Compiler, Launcher, Lowering, Source, Timer
 from tile_core.hardware import Device, Target, TargetInfo
 
 
@@ -55,6 +55,12 @@ class WebgpuBackend(Backend):
 
         session = opened(device.index)
         return PassTimer(session) if session.has_clock else super().timer(device)
+
+    def page(self, name: str, source: Source, artifact: Artifact) -> Mapping[str, bytes]:
+        """The files of a web page that runs a kernel."""
+        from .page.page import page
+
+        return page(name, source, artifact)
 
     def checks(self) -> Sequence[Check]:
         from .checks import CHECKS
