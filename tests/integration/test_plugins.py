@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tile_core.backend import API
 
 PLUGINS = Path(__file__).parents[1] / "plugins"
 
@@ -79,7 +80,14 @@ CASES = {
         ],
         "ModuleNotFoundError",
     ),
-    "newapi": ("BackendIncompatible", ["written for backend API 1.98", "this tile-core has 1.0"], "NoneType"),
+    "newapi": (
+        "BackendIncompatible",
+        [
+            f"written for backend API {API.major}.{API.minor + 98}",
+            f"this tile-core has {API.major}.{API.minor}",
+        ],
+        "NoneType",
+    ),
     "tooold": (
         "BackendIncompatible",
         ["tile-backend-tooold 0.1.0 requires tile-core<0.1, this is tile-core 0."],
