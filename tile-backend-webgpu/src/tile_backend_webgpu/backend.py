@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tile_core.backend import ApiVersion, Artifact, Backend, Check, Codegen, Compiler, Launcher, Lowering, Source, Timer
+from tile_core.backend import (
+    ApiVersion,
+    Artifact,
+    Backend,
+    Check,
+    Codegen,
+    Compiler,
+    Launcher,
+    Lowering,
+    Source,
+    Timer,
+)
 from tile_core.hardware import Device, Target, TargetInfo
 
 

@@ -1,4 +1,4 @@
-"""Elements of memory that a run of statements reads several times, or next to each other: read once, as vectors where they are whole.
+"""Elements of memory that statements read several times, or next to each other: read once, as vectors where they are whole.
 
 Takes statements after loops are written out. Compilers behind WGSL may not do this by themselves: they would have to know that no
 other invocation writes in between, and what an address is a multiple of.

@@ -17,6 +17,7 @@ from tile_core.hardware import TargetInfo
 from tile_core.lowering.simt.arena import size_of
 from tile_core.program import Alloc, Launch
 
+from ..targets import GRANTED
 from .scalars import CELL_BYTES, Scalars
 from .storage import Form, Stored, in_memory, joined
 from .uses import Uses
@@ -61,9 +62,19 @@ def variables(
             f"a block needs {size} bytes of workgroup memory, {info.target} grants {space.capacity}",
             launch.span,
             why="the limit maxComputeWorkgroupStorageSize of WebGPU",
-            help="use smaller tiles, or fewer of them or of the stages of a loop",
+            help=_smaller(out, size),
         )
     return out
+
+
+def _smaller(out: Sequence[Variable], size: int) -> str:
+    """What would work: which tiles are large, and the targets that grant as much."""
+    tiles = {b.name: size_of(b) for v in out for b, _ in v.tiles}
+    largest = sorted(tiles.items(), key=lambda row: (-row[1], row[0]))[:3]
+    text = ", ".join(f"{name} {bytes}" for name, bytes in largest)
+    wide = ", ".join(f"webgpu:{g.arch}" for g in GRANTED if g.workgroup >= size)
+    other = f"; or a target that grants it: {wide}" if wide else ""
+    return f"use smaller tiles ({text} bytes), or fewer of them or of the stages of a loop{other}"
 
 
 def _tiles(launch: Launch) -> Iterator[Tile]:

@@ -54,10 +54,10 @@ async function openDevice(told) {
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
   if (!adapter) throw new Error('this browser finds no WebGPU adapter');
   const lacking = told.features.filter((f) => !adapter.features.has(f));
-  if (lacking.length) throw new Error(`the kernel uses ${lacking.join(', ')}, which this adapter does not have`);
+  if (lacking.length) throw new Error(`the kernel uses ${lacking.join(', ')}, which this adapter does not have: export it for webgpu:default`);
   const { subgroupMinSize: least, subgroupMaxSize: most } = adapter.info;
   if (told.subgroup && (least !== told.subgroup || most !== told.subgroup)) {
-    throw new Error(`the kernel uses subgroups of ${told.subgroup}, this adapter has ${least} to ${most}`);
+    throw new Error(`the kernel uses subgroups of ${told.subgroup}, this adapter has ${least} to ${most}: export it for webgpu:default`);
   }
   const requiredLimits = { maxStorageBufferBindingSize: adapter.limits.maxStorageBufferBindingSize, maxBufferSize: adapter.limits.maxBufferSize };
   for (const [name, value] of Object.entries(told.limits)) {

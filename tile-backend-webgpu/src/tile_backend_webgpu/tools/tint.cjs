@@ -42,8 +42,8 @@ async function main() {
     if (!devices.has(key)) devices.set(key, await opened(gpu, features, limits));
     out.push({ name, errors: await errorsOf(devices.get(key), code) });
   }
-  fs.writeSync(1, JSON.stringify(out));
-  process.exit(0); // devices keep the process alive
+  // devices keep the process alive
+  process.stdout.write(JSON.stringify(out), () => process.exit(0));
 }
 
 main().catch((error) => {

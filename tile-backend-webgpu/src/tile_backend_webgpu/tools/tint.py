@@ -1,4 +1,4 @@
-"""Tint, Chromium's compiler of WGSL, as a judge of text: takes modules, gives what it finds wrong. Runs in Node.js, without a GPU."""
+"""Tint, Chromium's compiler of WGSL, as a judge: takes modules, gives what is wrong. Runs in Node.js, without a GPU."""
 
 from __future__ import annotations
 

@@ -192,8 +192,8 @@ class Kernel:
     def export_web(self, folder: str | Path) -> Path:
         """Write a web page that runs the kernel in a browser, with a small module to call it from other pages.
 
-        Compiled for the kernel's own target if its backend writes pages, else for the default target of the backend that does.
-        Gives the folder. Raises ``Unsupported``: no backend here writes pages, or the kernel's own does not.
+        It is compiled for the kernel's own target if that runs in browsers, else for the one that every browser with a GPU has.
+        Gives the folder. Raises ``Unsupported``: no backend here writes pages.
         """
         from .page import export_web
 

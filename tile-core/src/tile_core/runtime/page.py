@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..backend import Backend, WritesPage
+from ..backend import WritesPage
 from ..errors import TileError, Unsupported
 from ..hardware import Target
 from ..registry import registry
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 
 
 def export_web(kernel: Kernel, folder: Path) -> Path:
-    """Write the page. A target that is named without architecture is the backend's first, which asks least of a browser.
+    """Write the page, for the kernel's own target or else for the one that asks least of a browser.
 
     Raises:
-        Unsupported: no backend here writes pages, or the one that is named does not.
+        Unsupported: no backend here writes pages.
         TileError: the folder cannot be written.
     """
-    asked = kernel.wanted or settings.current().target
-    wanted = Target.parse(asked) if isinstance(asked, str) else asked
-    backend, writer = _writer(wanted)
-    arch = wanted.arch if wanted and wanted.arch else backend.targets()[0].target.arch
-    entry = kernel.for_target(Target(backend.name, arch, wanted.options if wanted else ())).entry
+    asked = kernel.wanted or settings.current().target or None
+    target, writer = _writer(Target.parse(asked) if isinstance(asked, str) else asked)
+    entry = kernel.for_target(target).entry
     files = writer.page(kernel.name, entry.source, entry.artifact)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,14 +35,15 @@ def export_web(kernel: Kernel, folder: Path) -> Path:
     return folder
 
 
-def _writer(wanted: Target | None) -> tuple[Backend, WritesPage]:
-    """The backend that is named, or the first that writes pages."""
-    named = registry().get(wanted.backend) if wanted else None
-    for backend in registry().usable() if named is None else (named,):
+def _writer(wanted: Target | None) -> tuple[Target, WritesPage]:
+    """Where the kernel runs here says nothing about a browser: a target of a backend without pages is passed over.
+
+    Without architecture it is the backend's first.
+    """
+    named = [registry().get(wanted.backend)] if wanted else []
+    for backend in (*named, *registry().usable()):
         if isinstance(backend, WritesPage):
-            return backend, backend
-    who = f"backend {named.name!r}" if named else "no backend here"
-    raise Unsupported(
-        f"{who} {'does not write' if named else 'writes'} web pages",
-        help="install and name one whose kernels run in a browser",
-    )
+            first = backend.targets()[0].target
+            own = wanted if wanted and wanted.backend == backend.name else first
+            return Target(backend.name, own.arch or first.arch, own.options), backend
+    raise Unsupported("no backend here writes web pages", help="install one whose kernels run in a browser")
