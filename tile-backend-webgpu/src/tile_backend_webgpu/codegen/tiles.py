@@ -2,8 +2,8 @@
 
 Tiles that the lowering put at the same bytes, because they are never needed together, share one variable; others get a variable of
 their own type. So most tiles are typed arrays, which compilers understand, and only tiles that share bytes and
-differ in type are read through bit casts. Tiles of f16 and tiles of words never share: two invocations
-cannot write the halves of one word.
+differ in type are read through bit casts. Tiles of f16 share with tiles of words only where room is short, and only those that
+are written in whole words: two invocations cannot write the halves of one word.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def variables(
 
     Raises ``Unsupported``: they are larger than what the target grants.
     """
-    out: list[Variable] = []
-    for group in _together(_tiles(launch)):
-        for part in _apart(group, uses, scalars):
-            out.append(_variable(part, uses, scalars, named(part[0].buffer)))
-    size = sum(v.bytes for v in out)
     space = info.space("shared")
+    groups = _together(_tiles(launch))
+    out = _declared(groups, uses, scalars, named, tight=False)
+    if space is not None and sum(v.bytes for v in out) > space.capacity:
+        out = _declared(groups, uses, scalars, named, tight=True)
+    size = sum(v.bytes for v in out)
     if space is not None and size > space.capacity:
         raise Unsupported(
             f"a block needs {size} bytes of workgroup memory, {info.target} grants {space.capacity}",
@@ -65,6 +65,18 @@ def variables(
             help=_smaller(out, size),
         )
     return out
+
+
+def _declared(
+    groups: Sequence[Sequence[Tile]],
+    uses: Uses,
+    scalars: Scalars,
+    named: Callable[[Buffer], str],
+    *,
+    tight: bool,
+) -> list[Variable]:
+    parts = [part for group in groups for part in _apart(group, uses, scalars, tight)]
+    return [_variable(part, uses, scalars, named(part[0].buffer)) for part in parts]
 
 
 def _smaller(out: Sequence[Variable], size: int) -> str:
@@ -97,8 +109,10 @@ def _together(tiles: Iterator[Tile]) -> list[list[Tile]]:
     return out
 
 
-def _apart(group: Sequence[Tile], uses: Uses, scalars: Scalars) -> Iterator[Sequence[Tile]]:
+def _apart(group: Sequence[Tile], uses: Uses, scalars: Scalars, tight: bool) -> Iterator[Sequence[Tile]]:
     halves = [t for t in group if in_memory(t.buffer, uses[t.buffer], scalars)[1] == "f16"]
+    if tight and len(halves) < len(group):
+        halves = [t for t in halves if uses[t.buffer].stored]
     words = [t for t in group if t not in halves]
     yield from (part for part in (halves, words) if part)
 
