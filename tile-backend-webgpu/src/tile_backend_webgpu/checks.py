@@ -12,7 +12,10 @@ from . import probe
 from .tools import node
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DRIVER = "install the GPU's Vulkan driver; without a GPU: apt-get install mesa-vulkan-drivers libvulkan1"
+DRIVER = (
+    "pip install wgpu, and install the GPU's Vulkan driver; without a GPU: "
+    "apt-get install mesa-vulkan-drivers libvulkan1"
+)
 
 
 def _tool(name: str, find: Callable[[], object]) -> Check:

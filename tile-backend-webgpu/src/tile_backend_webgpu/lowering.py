@@ -15,7 +15,7 @@ from .codegen.scalars import REGISTERS
 
 
 class WebgpuLowering:
-    """Refuses types that WGSL has no value of, and blocks of more threads than the target grants."""
+    """Refuses types that WGSL has no value of."""
 
     def __init__(self, info: TargetInfo) -> None:
         self.info = info
@@ -28,14 +28,6 @@ class WebgpuLowering:
                     b.span,
                     why="it computes with 32-bit numbers, and with float16",
                     help=f"types that work: {', '.join(REGISTERS)}",
-                )
-        for launch in plan.program.launches:
-            if launch.thread_count > self.info.max_threads:
-                raise Unsupported(
-                    f"a block of {launch.thread_count} threads, {self.info.target} grants {self.info.max_threads}",
-                    launch.span,
-                    why="the limit maxComputeInvocationsPerWorkgroup of WebGPU",
-                    help=f"threads={self.info.max_threads} or fewer",
                 )
         return plan
 

@@ -46,7 +46,7 @@ def tensors(launch: LaunchSpec, arguments: Sequence[int | float], numbers: Numbe
         if p.kind == "tensor":
             one = HostTensor(p.name, int(value), _bytes(p, numbers), p.written, n not in launch.outputs)
             for other in found:
-                _apart(one, other, len(launch.entries) > 1)
+                _apart(other, one, len(launch.entries) > 1)
             found.append(one)
             yield one
 

@@ -99,7 +99,7 @@ def opened(index: int) -> Session:
     if index >= len(found):
         raise NoDevice(
             f"no WebGPU adapter {index} here",
-            help="pip install wgpu, and a Vulkan driver (Mesa's lavapipe will do)",
+            help="pip install wgpu, and the GPU's Vulkan driver; without a GPU apt-get install mesa-vulkan-drivers libvulkan1",
         )
     adapter = found[index]
     try:
