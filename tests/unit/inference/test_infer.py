@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from replay import check
 from targets import AMPERE, APPLE, ASCEND, CDNA3, CPU, HOPPER, PLAIN
 
+import tile_core.language as T
 from tile_core.dtypes import FLOAT16, FLOAT32, INT32
 from tile_core.errors import KernelError, Unsupported
 from tile_core.expr import Buffer, Space, Var
@@ -316,6 +317,18 @@ def test_symbolic_rows_are_not_read_in_vectors() -> None:
         last = loop.iters[-1]
         wide.append(last.extent if last.axis is Axis.REGISTER else 1)
     assert wide == [1, 8]
+
+
+@pytest.mark.parametrize("info", TARGETS, ids=lambda i: i.target.backend + i.target.arch)
+def test_tensors_are_read_backwards(info) -> None:
+    @T.prim_func
+    def reversed_(A: T.Tensor((100,), "float32"), B: T.Tensor((100,), "float32")):
+        with T.Kernel(4, threads=32) as bx:
+            for i in T.Parallel(32):
+                if bx * 32 + i < 100:
+                    B[bx * 32 + i] = A[99 - (bx * 32 + i)]
+
+    check(infer(reversed_.program, info))
 
 
 def test_time() -> None:

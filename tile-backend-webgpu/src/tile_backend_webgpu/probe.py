@@ -1,42 +1,57 @@
-"""Adapters that the package ``wgpu`` lists, if the program has imported it: starting it takes seconds, so this does not."""
+"""Adapters that the package ``wgpu`` finds, and the target whose limits each of them grants."""
 
 from __future__ import annotations
 
-import sys
+import importlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from tile_core.hardware import Device, Target
 
+from .targets import GRANTED, Granted
+
 LIBRARY = "wgpu"
+LAST = ("OpenGL", "OpenGLES")  # drivers of the last resort
 
 
 def devices() -> tuple[Device, ...]:
-    """The adapters, Vulkan, Metal and Direct3D 12 ones before others. () until ``wgpu`` is imported."""
-    library = sys.modules.get(LIBRARY)
-    if library is None:
-        return ()
-    found = [
-        dict(adapter.info) | {"vendor": adapter.info.get("vendor", "")} for adapter in _adapters(library)
-    ]
-    found.sort(key=lambda info: info.get("backend_type") == "OpenGL")
-    return tuple(_device(index, info) for index, info in enumerate(found))
+    """The adapters; those of OpenGL, which are the same hardware again, only where there are no others. () without any driver."""
+    return tuple(_device(n, adapter) for n, adapter in enumerate(adapters()))
 
 
-def arch_of(info: Mapping[str, Any]) -> str:
-    """The target whose limits an adapter grants: a known one by its name, else the default limits of the standard."""
-    text = f"{info.get('vendor', '')} {info.get('device', '')}".lower()
-    names = {"llvmpipe": "lavapipe", "apple": "apple"}
-    return next((arch for word, arch in names.items() if word in text), "default")
-
-
-def _adapters(library: Any) -> list[Any]:
+@lru_cache(maxsize=1)
+def adapters() -> tuple[Any, ...]:
+    """Adapters of the library, in the order of device numbers. Starts the library: a second at the first call."""
     try:
-        return list(library.gpu.enumerate_adapters_sync())
-    except Exception:  # a library without any driver raises its own kinds of error
-        return []
+        library: Any = importlib.import_module(LIBRARY)
+        found = list(library.gpu.enumerate_adapters_sync())
+    except Exception:  # not installed, or without any driver, of which it raises its own kinds of error
+        return ()
+    able = [a for a in found if a.info.get("backend_type") not in LAST]
+    return tuple(able or found)
 
 
-def _device(index: int, info: Mapping[str, Any]) -> Device:
+def arch_of(info: Mapping[str, Any], limits: Mapping[str, int], features: frozenset[str]) -> str:
+    """The target that an adapter is: one that is known by its name, if it grants what that asks for; else the default."""
+    text = f"{info.get('vendor', '')} {info.get('device', '')} {info.get('description', '')}".lower()
+    named = [g for g in GRANTED if g.word and g.word in text and _grants(g, limits, features)]
+    return named[0].arch if named else "default"
+
+
+def _grants(wanted: Granted, limits: Mapping[str, int], features: frozenset[str]) -> bool:
+    return all(limits.get(name, 0) >= least for name, least in wanted.limits().items()) and (
+        wanted.features <= features
+    )
+
+
+def features_of(adapter: Any) -> frozenset[str]:
+    """Names as the standard has them."""
+    return frozenset({"subgroup": "subgroups"}.get(f, f) for f in adapter.features)
+
+
+def _device(index: int, adapter: Any) -> Device:
+    info: Mapping[str, Any] = adapter.info
+    arch = arch_of(info, dict(adapter.limits), features_of(adapter))
     name = f"{info.get('device', 'unknown adapter')} ({info.get('backend_type', '')})"
-    return Device(Target("webgpu", arch_of(info)), index, name, driver=str(info.get("description", "")))
+    return Device(Target("webgpu", arch), index, name, driver=str(info.get("description", "")))

@@ -127,6 +127,15 @@ class Disassembles(Protocol):
     def disassemble(self, source: Source, artifact: Artifact) -> str: ...
 
 
+@runtime_checkable
+class WritesPage(Protocol):
+    """A backend whose kernels run in a web browser."""
+
+    def page(self, name: str, source: Source, artifact: Artifact) -> Mapping[str, bytes]:
+        """Files, by name, of a page that runs a compiled kernel; all that it needs is among them, so no network is used."""
+        ...
+
+
 class LoadedKernel(Protocol):
     """A kernel ready to run. ``arguments`` are pointers (int) and numbers in the order of ``LaunchSpec.params``.
 

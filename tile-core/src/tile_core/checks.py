@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from .backend import Check, Finding
 
+DEVICES = "devices"  # the row that says what devices there are
+
 
 def library(name: str, sonames: Sequence[str], remedy: str, level: str = "error") -> Check:
     """Whether one of the shared libraries loads. ``level`` is that of a missing one."""
@@ -61,4 +63,4 @@ def devices(names: Callable[[], Sequence[str]], remedy: str) -> Check:
             return Finding("error", f"{type(error).__name__}: {error}", remedy)
         return Finding("ok", ", ".join(found)) if found else Finding("warning", "none", remedy)
 
-    return Check("devices", run)
+    return Check(DEVICES, run)

@@ -29,6 +29,11 @@ class TensorDevice:
     dlpack: int | None = None
     index: int = 0
 
+    @property
+    def on_host(self) -> bool:
+        """Whether a process reads it at its address."""
+        return self == HOST or (self.torch is not None and self.torch[0] == "cpu")
+
     def __str__(self) -> str:
         if self == HOST:
             return "the host"

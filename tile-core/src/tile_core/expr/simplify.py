@@ -124,6 +124,11 @@ def remainder(form: Linear, by: int, ranges: Ranges, like: Expr) -> Linear:
     _, rest = _parted(form, by)
     if _inside(rest, by, ranges):
         return rest
+    # (a * g + small) % (b * g) is (a % b) * g + small when 0 <= small < g
+    for g in sorted({abs(n) for n in rest.terms.values() if by % n == 0 and abs(n) > 1}, reverse=True):
+        large, small = _parted(rest, g)
+        if small.terms and _inside(small, g, ranges):
+            return remainder(large, by // g, ranges, like).times(g).plus(small)
     return Linear(0, {Binary("%", summed(rest, like), const(by, like.dtype)): 1})
 
 

@@ -153,7 +153,7 @@ class Nest:
                 align = align if isinstance(s, int) else gcd(align, d)
             else:
                 continue
-            shape.append(1 + sum(x.top for x in p.index.digits))
+            shape.append(1 + sum(abs(x.top) for x in p.index.digits))
             steps.append(s if isinstance(s, int) else FAR * max(d, 1))
         name = f"{self.name}:{buffer.name}"
         tile = Tile(

@@ -58,6 +58,9 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
     if flat.shape[0] == 1 or tile.bits not in WIDTHS:
         return Choice(row_major(tile.shape), 0, 0, "linear")
     demands, bulk = _demands(tile, flat, solution)
+    space = solution.info.space("shared")
+    if not bulk and space is not None and not space.banks:
+        return Choice(row_major(tile.shape), 0, 0, "no banks")
     threads, subgroup = solution.problem.threads, solution.info.subgroup
     space = solution.info.space("shared")
     passes = space.passes if space else ()

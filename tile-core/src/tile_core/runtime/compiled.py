@@ -95,7 +95,7 @@ class Kernel:
         if found is None:
             target = choose("interpreter" if self.wanted is None and interpret else self.wanted, where)
             reachable(registry().get(target.backend), where)
-            found = self._chosen[key] = self._targets.setdefault(target, TargetKernel(self.request, target))
+            found = self._chosen[key] = self.for_target(target)
         self._last = found
         return found
 
@@ -188,6 +188,20 @@ class Kernel:
         from .bundle import export
 
         return export(self, Path(folder))
+
+    def export_web(self, folder: str | Path) -> Path:
+        """Write a web page that runs the kernel in a browser, with a small module to call it from other pages.
+
+        It is compiled for the kernel's own target if that runs in browsers, else for the one that every browser with a GPU has.
+        Gives the folder. Raises ``Unsupported``: no backend here writes pages.
+        """
+        from .page import export_web
+
+        return export_web(self, Path(folder))
+
+    def for_target(self, target: Target) -> TargetKernel:
+        """The kernel for one target, whatever a call would choose."""
+        return self._targets.setdefault(target, TargetKernel(self.request, target))
 
     def compiled(self) -> Kernel:
         """The same kernel, compiled now for the target of a call without tensors."""

@@ -19,3 +19,8 @@ def reachable(backend: Backend, where: TensorDevice | None) -> None:
             f"the tensors are on {where}, a kernel for {backend.name} cannot reach them",
             help=f"move them to device {own}, or choose another target",
         )
+    if not where.on_host:
+        raise ArgumentError(
+            f"the tensors are on {where}, a kernel for {backend.name} takes those of the host",
+            help="move them to device 'cpu', or choose another target",
+        )

@@ -7,6 +7,7 @@ from functools import cached_property
 from threading import RLock
 
 from ..backend import Backend, LoadedKernel
+from ..checks import DEVICES
 from ..errors import BackendError, NoDevice
 from ..hardware import Device, Target
 from ..registry import registry
@@ -59,11 +60,13 @@ class Resident(ABC):
         devices = self.backend.devices()
         if index < len(devices):
             return self._able(devices[index])
-        findings = [c.run() for c in self.backend.checks()]
-        missing = "; ".join(f.message for f in findings if f.level == "error")
+        findings = {c.name: c.run() for c in self.backend.checks()}
+        missing = "; ".join(f.message for f in findings.values() if f.level == "error")
+        own = findings.get(DEVICES)
+        remedy = f"{own.remedy}; " if own and own.level != "ok" and own.remedy else ""
         raise NoDevice(
             f"there is no {self.backend.name} device {index} here{': ' + missing if missing else ''}",
-            help="`tile doctor` says more; compiling for it works without a device",
+            help=f"{remedy}`tile doctor` says more; compiling for it works without a device",
         )
 
     def _able(self, device: Device) -> Device:

@@ -11,13 +11,14 @@ from ...expr import Space
 from ...hardware import Atom, TargetInfo
 from ...layout.algebra import permute, product
 from ...layout.digits import lane, reg
-from ...layout.layout import Iter, Layout
+from ...layout.layout import Axis, Iter, Layout, grouped
 from ...layout.partition import partitions
 from ..model import GemmChoice, Multiply, Tile
 
 # an operand of this type may be given to an instruction of that type: it reads the same 32 bits and drops mantissa bits
 ROUNDED = {"float32": "tfloat32"}
 WARPGROUP_ROWS = 64
+RUNS = (4, 2, 1)  # neighbouring columns of a thread: what one load of a row of b can bring
 
 
 def fits(atom: Atom, op: Multiply) -> bool:
@@ -78,8 +79,21 @@ def splits(groups: int, policy: str) -> Iterator[tuple[int, int]]:
 
 
 def plain(op: Multiply, threads: int) -> GemmChoice:
-    """Each thread owns elements of c and reads rows of a and columns of b from shared memory."""
-    return GemmChoice(None, 1, (1, 1), None, None, partitions(op.c.shape, threads)[0])
+    """Each thread owns elements of c and reads rows of a and columns of b from shared memory.
+
+    Of all ways to deal them out the one that reads least for a multiply-add: nearly square blocks, in runs along the columns.
+    """
+    found = [p for v in RUNS for p in partitions(op.c.shape, threads, v)]
+    fewest = min(p.cosize(Axis.REGISTER) for p in found)
+    best = min((p for p in found if p.cosize(Axis.REGISTER) == fewest), key=_read_for_a_step)
+    return GemmChoice(None, 1, (1, 1), None, None, best)
+
+
+def _read_for_a_step(c: Layout) -> int:
+    """Rows of a and columns of b that a thread reads for one step along k."""
+    groups = grouped(c)
+    assert groups is not None, "a partition has digits of its own for each dimension"
+    return sum(prod(i.extent for i in group if i.axis is Axis.REGISTER) for group in groups)
 
 
 def _choice(op: Multiply, atom: Atom, warps: tuple[int, int], pad: bool) -> GemmChoice | None:
