@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import KernelError
 from .options import dim_values, dims, kernel
 from .tables import show
 
@@ -38,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     given = tensors(launch, dim_values(options), options.seed)
     expected = [g.copy() if hasattr(g, "copy") else g for g in given]
     begin = time.perf_counter()
-    outputs = emulated(found, given, dim_values(options)) if options.emulated else _all(found(*given))
+    outputs = _emulated(found, given, dim_values(options)) if options.emulated else _all(found(*given))
     elapsed = (time.perf_counter() - begin) * 1e3
     reference = _all(Kernel(found.request, "interpreter")(*expected))
     names = [p.name for p in launch.params if p.kind != "dim"]
@@ -51,30 +49,10 @@ def run(options: argparse.Namespace) -> int:
     return int(any(not r["agrees"] for r in rows))
 
 
-def emulated(kernel: Kernel, given: Sequence[Any], dims: Mapping[str, int]) -> tuple[Any, ...]:
-    """The outputs of a kernel's source under its backend's emulator; what it writes of ``given`` changes in place.
+def _emulated(kernel: Kernel, given: list[Any], dims: dict[str, int]) -> tuple[Any, ...]:
+    from ..testing.emulated import emulated
 
-    Raises:
-        KernelError: the emulator found something wrong: a race, a missing wait, an access out of bounds.
-        Unsupported: the backend has no emulator.
-    """
-    import numpy as np
-
-    from ..dtypes import dtype
-    from ..runtime.binding import evaluate
-
-    emulator, source = kernel.backend.emulator(kernel.info), kernel.on(None).source
-    rest = iter(given)
-    arguments = [
-        np.zeros([evaluate(d, dims) for d in p.shape], dtype(p.dtype).as_numpy())
-        if n in source.launch.outputs
-        else next(rest)
-        for n, p in enumerate(p for p in source.launch.params if p.kind != "dim")
-    ]
-    for report in emulator.run(source, arguments, dims):
-        if not report.clean:
-            raise KernelError(f"the source of {kernel.name} for {kernel.target} goes wrong: {report}")
-    return tuple(arguments[n] for n in source.launch.outputs)
+    return emulated(kernel.on(None), given, dims)
 
 
 def _all(outputs: Any) -> tuple[Any, ...]:
