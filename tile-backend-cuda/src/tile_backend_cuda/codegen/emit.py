@@ -10,7 +10,7 @@ from tile_core.expr import Expr, Var, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.overlap import overlapped
 from tile_core.inference.plan import TilePlan
-from tile_core.lowering.entry import Entry
+from tile_core.lowering.entry import Entry, entry_names
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.boxes import BoxMap
 from tile_core.lowering.simt.lower import Lowered, lower_for
@@ -40,9 +40,10 @@ class CudaCodegen:
         fast = lower_for(plan, instructions(self.info))
         text = _Text(self.info, plan.program)
         general: Lowered | None = None
-        for n, launch in enumerate(fast.program.launches):
+        for n, (launch, name) in enumerate(
+            zip(fast.program.launches, entry_names(plan.program), strict=True)
+        ):
             conditions = fast.conditions[n]
-            name = f"{plan.program.name}_{n}"
             text.add(fast.program, launch, name, fast.boxes[n], conditions, resident=fast.resident[n])
             if fast.sharing[n] > 1:
                 text.extra["cluster"][name] = (fast.sharing[n], 1, 1)

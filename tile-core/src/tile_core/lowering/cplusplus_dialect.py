@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ..dtypes import DType
 from ..errors import Unsupported
+from .identifiers import CPLUSPLUS
 from .printer import Dialect
 
 TYPES = {
@@ -57,13 +58,8 @@ INTEGER = {
 }
 FAST = ("exp", "exp2", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
 
-# Keywords of C++, and names of the C library that a kernel's own must not hide.
-RESERVED = """
-    alignas asm auto bool break case char class const continue default delete do double else enum explicit extern false float for
-    friend goto if inline int long main namespace new operator private protected public register return short signed sizeof static
-    struct switch template this throw true try typedef typename union unsigned using virtual void volatile while half_t bfloat_t
-    arena printf exp log sin cos tan pow sqrt floor ceil round min max abs
-"""
+# Names that the functions of ``cplusplus`` and of the C library have, and those of an entry point's own.
+TAKEN = "half_t bfloat_t arena printf exp log sin cos tan pow sqrt floor ceil round min max abs"
 
 
 def functions() -> dict[str, str]:
@@ -115,5 +111,5 @@ PLAIN = Dialect(
     bitcast="tile_bitcast",
     failed=lambda message: "tile_trap();",
     printed=no_print,
-    reserved=frozenset(RESERVED.split()),
+    reserved=CPLUSPLUS | frozenset(TAKEN.split()),
 )

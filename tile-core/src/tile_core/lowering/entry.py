@@ -14,6 +14,7 @@ from ..program import Alloc, Launch, TileProgram
 from ..program.verify import used_dimensions
 from ..program.visit import buffers
 from ..signature import extents, launch_params, launch_spec, workspaces
+from .identifiers import plain
 from .printer import Printer
 from .simt.arena import size_of
 
@@ -80,6 +81,11 @@ class Entry:
             if owner is not None and b.space in (Space.GLOBAL, Space.SHARED):
                 type = self.pointer(b.space, self.printer.type(b.dtype))
                 yield f"{type} const {self.printer.name(b)} = reinterpret_cast<{type}>({self.printer.name(owner)});"
+
+
+def entry_names(program: TileProgram) -> list[str]:
+    """A name for the entry point of each launch, of letters that every language of the C family takes."""
+    return [f"{plain(program.name)}_{n}" for n in range(len(program.launches))]
 
 
 def entry_spec(program: TileProgram, entries: Mapping[str, Entry], **more: Any) -> LaunchSpec:

@@ -278,6 +278,24 @@ def histogram(n: int, bins: int, block: int) -> Any:
     return main
 
 
+def named(n: int) -> Any:
+    """Names that are good Python and no names, or something else, in the languages that kernels are printed in."""
+
+    @T.prim_func
+    def größe(
+        xor: T.Tensor((n,), "float32"), float: T.Tensor((n,), "float32"), kernel: T.Tensor((n,), "float32")
+    ):
+        with T.Kernel(1, threads=64) as block:
+            thread = T.alloc_fragment((n,), "float32")
+            T.copy(xor, thread)
+            for sqrt in T.Parallel(n):
+                nullptr = float[sqrt] * 2
+                thread[sqrt] = thread[sqrt] + nullptr
+            T.copy(thread, kernel)
+
+    return größe
+
+
 def dynamic(block: int, dtype: str) -> Any:
     """Dimensions that are known at the launch only."""
     m, n = T.dynamic("m, n")
@@ -423,6 +441,7 @@ def _rows() -> list[Case]:
 def _others() -> list[Case]:
     out = [_case(f"transpose-{n}", transposed, n, 33, 16, "float32", types=("float32",)) for n in (32, 50)]
     out.append(_case("histogram", histogram, 1000, 7, 128, types=("int32",), low=0, high=100))
+    out.append(_case("names", named, 50, types=("float32",)))
     for m, n in ((32, 32), (33, 17), (0, 5)):
         dims = {"m": m, "n": n}
         out.append(_case(f"dynamic-{m}x{n}", dynamic, 16, "float32", types=("float32",), dims=dims))

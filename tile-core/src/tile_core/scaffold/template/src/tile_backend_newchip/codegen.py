@@ -9,7 +9,7 @@ from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
 from tile_core.lowering.cplusplus import ATOMICS, SCALARS
 from tile_core.lowering.cplusplus_dialect import PLAIN
-from tile_core.lowering.entry import Entry, entry_spec
+from tile_core.lowering.entry import Entry, entry_names, entry_spec
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.lower import lower_for
 
@@ -37,7 +37,7 @@ class NewchipCodegen:
     def emit(self, plan: TilePlan) -> Source:
         """The source of all launches. Raises ``Unsupported`` for what the target does not have."""
         program = lower_for(plan, INSTRUCTIONS).program
-        names = [f"{plan.program.name}_{n}" for n in range(len(program.launches))]
+        names = entry_names(plan.program)
         entries = [Entry(self.info, program, launch, Printer(DIALECT)) for launch in program.launches]
         text = "\n\n".join("\n".join(_lines(e, name)) for e, name in zip(entries, names, strict=True))
         spec = entry_spec(plan.program, dict(zip(names, entries, strict=True)))
