@@ -62,7 +62,6 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
     if not bulk and space is not None and not space.banks:
         return Choice(row_major(tile.shape), 0, 0, "no banks")
     threads, subgroup = solution.problem.threads, solution.info.subgroup
-    space = solution.info.space("shared")
     passes = space.passes if space else ()
     of = partial(
         _patterns, demands=demands, bits=tile.bits, threads=threads, subgroup=subgroup, passes=passes

@@ -22,9 +22,8 @@ from .relays import relayed
 from .rings import deepened
 from .tokens import synthesised
 
-BARRIERS = (
-    1024  # bytes of shared memory that are left for barriers and alignment, where barriers are objects in it
-)
+# bytes of shared memory that are left for barriers and alignment, where barriers are objects in it
+BARRIERS = 1024
 
 
 def schedules(
