@@ -67,7 +67,9 @@ def broken(arch: str) -> list:
     return out
 
 
-@pytest.mark.parametrize(("arch", "kind", "source"), [*broken("gfx942"), *broken("gfx1100")])
+@pytest.mark.parametrize(
+    ("arch", "kind", "source"), [x for arch in ("gfx942", "gfx90a", "gfx1100") for x in broken(arch)]
+)
 def test_caught(arch: str, kind: str, source: Source) -> None:
     case = CASES[kind]
     made = arguments.made(case)

@@ -18,6 +18,7 @@ from .hiprtc import Hiprtc, Rejected
 # with every compiler
 COMMON = (
     *("-O3", "-std=c++17"),
+    "-mcode-object-version=5",  # clang 20 and later would write version 6, which older runtimes do not load
     "-fno-strict-aliasing",  # elements are moved as words
     "-munsafe-fp-atomics",  # tensors are coarse-grained memory, where the hardware's floating additions are right
     "-Wno-inline-asm",  # M0 is named as clobbered, which clang warns of
