@@ -11,7 +11,7 @@ from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
 from tile_core.program.visit import buffers
 
-from .codegen.dialect import TYPES
+from .codegen.dialect import HIP
 
 # types of which architectures have one kind or the other: CDNA3 the FNUZ kinds, later ones those of the OCP
 KINDS = {
@@ -36,11 +36,11 @@ class RocmLowering:
                     b.span,
                     help=self._instead(b.dtype.name),
                 )
-            if b.dtype.name not in TYPES:
+            if b.dtype.name not in HIP.types:
                 raise Unsupported(
                     f"{b.name} is {b.dtype}: no code for that type on {self.info.target} yet",
                     b.span,
-                    help=f"types that work: {', '.join(sorted(self.info.dtypes & TYPES.keys()))}",
+                    help=f"types that work: {', '.join(sorted(self.info.dtypes & HIP.types.keys()))}",
                 )
         return plan
 
@@ -48,7 +48,7 @@ class RocmLowering:
         other = KINDS.get(name, "")
         if other in self.info.dtypes:
             return f"its kind of that type is {other}"
-        return f"it has {', '.join(sorted(self.info.dtypes & TYPES.keys()))}"
+        return f"it has {', '.join(sorted(self.info.dtypes & HIP.types.keys()))}"
 
     def passes(self) -> Sequence[Pass]:
         return ()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tile_core.backend import Source
 from tile_core.errors import InternalError, Unsupported
-from tile_core.expr import Expr, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
-from tile_core.lowering.entry import Entry
-from tile_core.lowering.identifiers import plain
+from tile_core.lowering.entry import Entry, entry_names, entry_spec
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.lower import lower_for
 from tile_core.program import Atomic, Launch, TileProgram
-from tile_core.signature import launch_params, launch_spec, workspaces
 
 from ..compiler.options import Options
 from .atomics import ATOMICS, OPERATIONS, PART
@@ -46,31 +43,20 @@ class MetalCodegen:
         """
         lowered = lower_for(plan, instructions(self.info))
         program = lowered.program
-        names = [f"{plain(plan.program.name)}_{n}" for n in range(len(program.launches))]
+        names = entry_names(plan.program)
         entries = [
             _Kernel(self.info, program, launch, name, bool(written.thread_vars))
             for launch, written, name in zip(program.launches, plan.program.launches, names, strict=True)
         ]
         kernels = "\n\n".join("\n".join(e.lines()) for e in entries) + "\n"
-        extra = self._extra(plan.program, entries)
-        if MULTIPLY in kernels:
-            extra["ordered"] = True  # the launcher compares the order of matrices with the atom table first
-        spec = launch_spec(plan.program, names, extra, program.launches)
-        return Source(head(kernels) + "\n" + kernels, "metal", ".metal", spec)
-
-    def _extra(self, program: TileProgram, entries: Sequence[_Kernel]) -> dict[str, Any]:
-        held = [f"workspace{k}" for k in range(len(workspaces(program)))]
-        own = tuple(p.name for p in launch_params(program))
-        sizes = (
-            (tuple(text(d) if isinstance(d, Expr) else d for d in b.shape), b.dtype.bytes)
-            for b in workspaces(program)
-        )
-        return {
+        more: dict[str, Any] = {
             "shared": {e.name: e.shared for e in entries},
-            "parameters": {e.name: (*own, *held) for e in entries},
-            "workspaces": tuple(sizes),
             "language": Options.of_target(self.info).language,
         }
+        if MULTIPLY in kernels:
+            more["ordered"] = True  # the launcher compares the order of matrices with the atom table first
+        spec = entry_spec(plan.program, {e.name: e.entry for e in entries}, **more)
+        return Source(head(kernels) + "\n" + kernels, "metal", ".metal", spec)
 
 
 def head(kernels: str) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from tile_core.backend import Source
-from tile_core.expr import Expr, text
 from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
-from tile_core.lowering.entry import Entry
+from tile_core.lowering.entry import Entry, entry_names, entry_spec
 from tile_core.lowering.printer import Printer
 from tile_core.lowering.simt.lower import lower_for
 from tile_core.program import Launch, TileProgram
-from tile_core.signature import launch_params, launch_spec, workspaces
 
 from ..prelude.table import complete
 from .base import BASE
@@ -34,24 +31,13 @@ class RocmCodegen:
             Unsupported: a type, function or amount of shared memory that the architecture does not have, with the span.
         """
         lowered = lower_for(plan, instructions(self.info)).program
-        parts: list[str] = []
-        launches: dict[str, Launch] = {}
-        extra: dict[str, Any] = {"shared": {}, "parameters": {}}
-        own = [p.name for p in launch_params(plan.program)]
-        held = [f"workspace{k}" for k in range(len(workspaces(plan.program)))]
-        for n, launch in enumerate(lowered.launches):
-            name = f"{plan.program.name}_{n}"
-            entry = _Entry(self.info, lowered, launch, name)
-            parts.append("\n".join(entry.lines()))
-            launches[name] = launch
-            extra["shared"][name] = entry.entry.shared
-            extra["parameters"][name] = (*own, *held)
-        extra["workspaces"] = tuple(
-            (tuple(text(d) if isinstance(d, Expr) else d for d in b.shape), b.dtype.bytes)
-            for b in workspaces(plan.program)
-        )
-        spec = launch_spec(plan.program, list(launches), extra, list(launches.values()))
-        return Source(complete(BASE + "\n" + "\n\n".join(parts) + "\n"), "hip", ".hip", spec)
+        entries = {
+            name: _Entry(self.info, lowered, launch, name)
+            for name, launch in zip(entry_names(plan.program), lowered.launches, strict=True)
+        }
+        kernels = "\n\n".join("\n".join(e.lines()) for e in entries.values())
+        spec = entry_spec(plan.program, {name: e.entry for name, e in entries.items()})
+        return Source(complete(f"{BASE}\n{kernels}\n"), "hip", ".hip", spec)
 
 
 class _Entry:
