@@ -14,6 +14,7 @@ from .bounds import critical_cycle, depth_caps, recurrence_bound, resource_bound
 from .compact import compacted, in_program_order
 from .model import Body, Dep, Storage, fits
 from .timing import Timing
+from .undisturbed import moved
 
 PLAIN, CYCLE = False, True  # by importance alone; or ops of the slowest cycle before all others
 ROUNDS = (  # interval over its bound; how much importance is shaken in each attempt, and what comes first
@@ -22,6 +23,7 @@ ROUNDS = (  # interval over its bound; how much importance is shaken in each att
     (1.2, ((0, CYCLE), (0.6, PLAIN), (1, CYCLE))),
     (1.5, ((0, PLAIN), (1, CYCLE))),
 )
+SLOWER = 1.25  # an interval that is so much longer costs more than products one after the other
 NEARER = (
     (0.6, CYCLE),
     (0.6, PLAIN),
@@ -39,13 +41,23 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
         if found is None:
             return None
         if fits(body, found.depth):
-            return replace(found, bound=bound)
+            return replace(_undisturbed(Tables(body, deps, caps), found, bound), bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
             return None
         # this ring alone takes too much: it gets less next time
         caps[largest.name] = min(caps[largest.name], found.depth[largest.name] - 1)
     return None
+
+
+def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:
+    """The times with the writes of products' registers in front of them, unless that takes much longer by these costs."""
+    order = moved(tables.body, tuple(tables.deps), times)
+    found = None if order is None else compacted(tables.body, tables.deps, tables.caps, order, bound)
+    if found is None or found.interval > SLOWER * times.interval:
+        return times
+    out = settled(tables, found)
+    return out if fits(tables.body, out.depth) else times
 
 
 def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:

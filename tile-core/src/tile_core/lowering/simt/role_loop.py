@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from ...dtypes import INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
 from ...expr.intervals import Interval
+from ...inference.problem import is_whole
 from ...inference.schedule.program import Schedule, Token, Wait
 from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
-from ...program.visit import mapped
+from ...program.visit import mapped, read_buffers, statements, written_buffers
 from .barriers import UniformIf
+from .begun import beyond_zeros
 from .engine_gemm import hold
 from .kernel_steps import KernelSteps
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from .sums import Sums
 
 COPY, MAIN = "copy", "main"
+
+
+def _storages(s: Stmt) -> set[Buffer]:
+    """The tiles that a statement touches."""
+    return {b.storage for t in statements((s,)) for b in (*read_buffers(t), *written_buffers(t))}
 
 
 def is_end(op: str) -> bool:
@@ -48,6 +55,8 @@ class RoleLoop:
             if not isinstance(s, Bind | Alloc)
         }
         self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
+        self.begun = dict(self._begun()) if self.stream == MAIN and self.roles.sums is None else {}
+        self.rewritten = {b.storage for s in statements(self.loop.body) for b in written_buffers(s)}
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
             if isinstance(s, Bind):
@@ -68,6 +77,8 @@ class RoleLoop:
             base = Var("base", INT32, self.context.unique("base"))
             self.context.ranges[base] = Interval(0, None)
             yield Bind(base, Load(self.counter, ()))
+        if self.stream == MAIN and any(self.operands_of_threads(s) - self.rewritten for s in self.products()):
+            yield from self.shown()  # before the loop: nobody writes them while it runs
         yield from KernelSteps(
             self.context,
             self.roles.signals,
@@ -152,9 +163,37 @@ class RoleLoop:
             if isinstance(s, Gemm) and self.roles.on_engine(op):
                 yield from self.multiply(op, s, iteration)
             else:
-                yield from self.roles.lower((self.renamed(s, values) if values else s,))
+                own = self.roles.lower((self.renamed(s, values) if values else s,))
+                yield from self.where_needed(op, own, values)
             self.context.slots = {}
         yield from self.tell(op, instance)
+
+    def _begun(self) -> Iterator[tuple[str, Expr]]:
+        """Steps that fill an accumulator just before its product, and those products; and when it is more than zeros."""
+        steps = list(self.ops.items())
+        for n, (op, s) in enumerate(steps):
+            if (
+                not isinstance(s, Gemm)
+                or s.clear
+                or not self.roles.on_engine(op)
+                or s.c.buffer in self.fresh()
+            ):
+                continue
+            users = [(x, t) for x, t in steps[:n] if s.c.buffer.storage in _storages(t)]
+            if not users or not is_whole(s.c):
+                continue
+            more = beyond_zeros(self.context, users[-1][1], s.c.buffer)
+            if more is not None:
+                yield users[-1][0], more
+                yield op, more
+
+    def where_needed(self, op: str, body: Iterable[Stmt], values: dict[Var, Expr]) -> Iterable[Stmt]:
+        """The statements of a step; of one that fills an accumulator only where the product does not begin it."""
+        if op not in self.begun:
+            return body
+        more = self.context.simple(substitute(self.begun[op], values))
+        known = getattr(more, "value", None)
+        return body if known is True else () if known is False else (UniformIf(more, tuple(body)),)
 
     def waited(self, op: str, token: Token, waits: Iterable[Stmt]) -> Iterable[Stmt]:
         """A wait by who needs it.
@@ -194,18 +233,25 @@ class RoleLoop:
     def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
         fresh = s.c.buffer in self.roles.fresh(self.loop)
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
-        written_here = [
-            x
-            for x in (s.a.buffer, s.b.buffer)
-            if x.space is Space.SHARED and x.storage not in self.roles.rings
-        ]
+        if op in self.begun:
+            accumulate = self.context.simple(substitute(self.begun[op], self.values(iteration)))
+        written_here = self.operands_of_threads(s) & self.rewritten
         if written_here:
-            yield self.engines.visible()
-            yield Sync(1, self.context.threads)
+            yield from self.shown()
         yield from self.roles.multiply(op, s, accumulate)
         if written_here:  # the threads may write these tiles again at once
             sums = self.roles.sums
             yield from sums.settled() if sums else (self.engines.settle("tensor", 0),)
+
+    def operands_of_threads(self, s: Gemm) -> set[Buffer]:
+        """Operands in shared memory that the threads write, not a copy engine."""
+        found = {x.storage for x in (s.a.buffer, s.b.buffer) if x.space is Space.SHARED}
+        return found - self.roles.rings.keys()
+
+    def shown(self) -> Iterator[Stmt]:
+        """What all of the user's threads wrote to shared memory is there for the engine's products."""
+        yield self.engines.visible()
+        yield Sync(1, self.context.threads)
 
     def renamed(self, s: Stmt, values: dict[Var, Expr]) -> Stmt:
         """``s`` with variables replaced; it and what is in it keep the names of their nodes."""
@@ -251,8 +297,11 @@ class RoleLoop:
 
     def accumulators(self) -> tuple[Buffer, ...]:
         """Fragments that products of this loop add to on the matrix engine."""
-        used = [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
-        return tuple(dict.fromkeys(s.c.buffer.storage for s in used))
+        return tuple(dict.fromkeys(s.c.buffer.storage for s in self.products()))
+
+    def products(self) -> list[Gemm]:
+        """Those of the matrix engine."""
+        return [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
 
     def fresh(self) -> set[Buffer]:
         """Those of them that the first product begins."""

@@ -1,0 +1,95 @@
+"""Registers of products are written before the products that run together, not between them.
+
+Of two asynchronous products G and H of one queue, where H is issued while G runs, the accumulators and register operands of H
+must not be written after G was issued: the compiler then waits for G first (NVRTC's C7515 and C7517), and nothing overlaps. Takes
+times, moves such writes, and what they need, in front of G, and gives the shortest times of that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from .model import GROUP, REGISTER, Body, Dep, Op
+from .timing import Timing
+
+Instance = tuple[str, int]  # an op, and which iteration of it
+
+
+def moved(body: Body, deps: tuple[Dep, ...], times: Timing) -> Timing | None:
+    """The order with the writes in front; None if none stands between products. Clocks are of no meaning, only the order is."""
+    issue = dict(times.issue)
+    changed = False
+    for first, _, writes in _disturbed(body, deps, times):
+        ahead = _with_sources(body, deps, times, first, writes)
+        if ahead is None:
+            continue
+        begin = _at(times, first)
+        for n, (op, k) in enumerate(reversed(ahead), 1):
+            issue[op], changed = begin - n - k * times.interval, True
+    if not changed:
+        return None
+    start = {n: t if body.op[n].asynchronous else issue[n] for n, t in times.start.items()}
+    return replace(times, issue=issue, start=start)
+
+
+def _disturbed(
+    body: Body, deps: tuple[Dep, ...], times: Timing
+) -> Iterator[tuple[Instance, str, list[Instance]]]:
+    """(G, H of iteration 0, writes between them) of products that run together."""
+    products = [o for o in body.ops if o.asynchronous and body.observed(o.name) == GROUP]
+    for h in products:
+        own = _registers(body, h)
+        for g in products:
+            if g is h or not body.fifo(g.name, h.name):
+                continue
+            first = (g.name, (times.issue[h.name] - times.issue[g.name]) // times.interval)
+            between = list(_between(body, times, first, h.name))
+            if any(_waits(deps, first, x) for x in between):
+                continue
+            writes = [x for x in between if own & {*body.op[x[0]].writes, *body.op[x[0]].updates}]
+            if writes:
+                yield first, h.name, writes
+
+
+def _registers(body: Body, o: Op) -> set[str]:
+    used = {*o.writes, *o.updates, *(r.name for r in o.reads)}
+    return {n for n in used if n in body.tile and body.tile[n].space == REGISTER}
+
+
+def _at(times: Timing, x: Instance) -> int:
+    return times.issue[x[0]] + x[1] * times.interval
+
+
+def _between(body: Body, times: Timing, first: Instance, last: str) -> Iterator[Instance]:
+    """Synchronous instances of the stream that are issued after ``first`` and before iteration 0 of ``last``."""
+    begin, end = _at(times, first), times.issue[last]
+    for o in body.ops:
+        if o.stream == body.op[last].stream and not o.asynchronous:
+            k = (end - 1 - times.issue[o.name]) // times.interval
+            while _at(times, (o.name, k)) > begin:
+                yield o.name, k
+                k -= 1
+
+
+def _waits(deps: tuple[Dep, ...], product: Instance, x: Instance) -> bool:
+    """Whether ``x`` needs the end of ``product``, or of a later one of its iterations."""
+    return any(d.u == product[0] and d.v == x[0] and x[1] - d.distance >= product[1] for d in deps)
+
+
+def _with_sources(
+    body: Body, deps: tuple[Dep, ...], times: Timing, first: Instance, writes: list[Instance]
+) -> list[Instance] | None:
+    """``writes`` and all after ``first`` that they come after, in order; None if a product is among that."""
+    begin, found, work = _at(times, first), dict.fromkeys(writes), list(writes)
+    for x in work:  # grows while it is walked
+        for d in deps:
+            before = (d.u, x[1] - d.distance)
+            if d.v != x[0] or d.ring or before in found or _at(times, before) <= begin:
+                continue
+            if body.op[d.u].stream != body.op[x[0]].stream or body.op[d.u].asynchronous:
+                return None
+            found[before] = None
+            work.append(before)
+    by_time: Mapping[Instance, int] = {x: _at(times, x) for x in found}
+    return sorted(found, key=lambda x: by_time[x])
