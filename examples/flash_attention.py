@@ -45,6 +45,7 @@ def attention(
             acc = T.alloc_fragment((block_M, dim), "float32")
             top = T.alloc_fragment((block_M,), "float32")
             top_before = T.alloc_fragment((block_M,), "float32")
+            shift = T.alloc_fragment((block_M,), "float32")
             rescale = T.alloc_fragment((block_M,), "float32")
             row_sum = T.alloc_fragment((block_M,), "float32")
             total = T.alloc_fragment((block_M,), "float32")
@@ -65,14 +66,11 @@ def attention(
                 T.copy(top, top_before)
                 T.reduce_max(scores, top, dim=1, clear=False)
                 for i in T.Parallel(block_M):
-                    # a row that has seen no key yet keeps its zero sum: exp2(-inf - -inf) would be NaN
-                    rescale[i] = T.if_then_else(
-                        top[i] == -T.infinity("float32"), 1.0, T.exp2(top_before[i] * scale - top[i] * scale)
-                    )
+                    # a row that has seen no key yet is shifted by 0: exp2(-inf - -inf) would be NaN
+                    shift[i] = T.if_then_else(top[i] == -T.infinity("float32"), 0, top[i] * scale)
+                    rescale[i] = T.exp2(top_before[i] * scale - shift[i])
                 for i, j in T.Parallel(block_M, block_N):
-                    scores[i, j] = T.if_then_else(
-                        top[i] == -T.infinity("float32"), 0.0, T.exp2(scores[i, j] * scale - top[i] * scale)
-                    )
+                    scores[i, j] = T.exp2(scores[i, j] * scale - shift[i])
                 T.reduce_sum(scores, row_sum, dim=1)
                 for i in T.Parallel(block_M):
                     total[i] = total[i] * rescale[i] + row_sum[i]

@@ -9,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...expr import Buffer, Const, Expr, Load, Select, Space, Var, binary, const, substitute, unary
+from ...expr import (
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Space,
+    Unary,
+    Var,
+    binary,
+    const,
+    substitute,
+    unary,
+)
 from ...expr.walk import walk
 from ...inference.problem import is_whole
 from ...program import Bind, Fill, Parallel, Stmt, Store
@@ -66,7 +80,17 @@ class _Filling:
             if nowhere is None:
                 return None
             nowhere = Run(context, v, const(0), n).everywhere(nowhere)
-        return None if nowhere is None else context.simple(unary("not", nowhere))
+        return None if nowhere is None else context.simple(_opposite(nowhere))
+
+
+def _opposite(c: Expr) -> Expr:
+    match c:
+        case Unary(op="not"):
+            return c.value
+        case Binary(op="and" | "or"):
+            return binary("or" if c.op == "and" else "and", _opposite(c.a), _opposite(c.b))
+        case _:
+            return unary("not", c)
 
 
 def _filled(s: Parallel, c: Buffer) -> _Filling | None:

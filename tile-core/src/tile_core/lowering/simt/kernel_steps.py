@@ -43,12 +43,31 @@ class KernelSteps:
     settle: tuple[Stmt, ...] = ()
 
     def statements(self) -> Iterator[Stmt]:
-        extent = self.loop.extent
-        k = self.counter()
+        extent, first, k = self.loop.extent, self.apart, self.counter()
+        for n in range(first):
+            body = [s for step in self.steps for s in self.early(step, n)]
+            yield UniformIf(binary(">", extent, n), tuple(body), span=self.loop.span)
         body = [s for step in self.steps for s in self.guarded(step, k)]
-        yield UniformFor(k, const(0), extent, tuple(body), span=self.loop.span)
+        yield UniformFor(k, const(first), binary("-", extent, first), tuple(body), span=self.loop.span)
         yield from self.settled
         yield from self.last()
+
+    @property
+    def apart(self) -> int:
+        """How many first steps stand before the loop: all that lack an iteration of some op, where that may be a product.
+
+        In the loop a product then is under no condition: behind one the compiler would not know how many are at work.
+        """
+        late = [s.stage for s in self.steps if self.left_out(s.op)]
+        return max((s.stage for s in self.steps), default=0) if any(late) else 0
+
+    def early(self, step: Step, n: int) -> Iterator[Stmt]:
+        """What an op does at kernel step ``n`` before the loop."""
+        if step.stage <= n:
+            yield from self.one(step, const(n - step.stage))
+        else:
+            yield from self.groups(step)
+            yield from self.left_out(step.op)
 
     def last(self) -> Iterator[Stmt]:
         """The steps of iterations that began before the loop ended.
@@ -91,8 +110,8 @@ class KernelSteps:
         return self.schedule.streams[self.stream]
 
     def guarded(self, step: Step, k: Var) -> Iterator[Stmt]:
-        if not step.stage:
-            yield from self.one(step, k)
+        if step.stage <= self.apart:
+            yield from self.one(step, binary("-", k, step.stage) if step.stage else k)
             return
         # without an iteration there is less to wait for: no branch around what the compiler takes for a change of registers
         yield from self.groups(step)

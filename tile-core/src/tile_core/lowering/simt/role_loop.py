@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...dtypes import INT32
@@ -55,7 +56,6 @@ class RoleLoop:
             if not isinstance(s, Bind | Alloc)
         }
         self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
-        self.begun = dict(self._begun()) if self.stream == MAIN and self.roles.sums is None else {}
         self.rewritten = {b.storage for s in statements(self.loop.body) for b in written_buffers(s)}
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
@@ -168,8 +168,12 @@ class RoleLoop:
             self.context.slots = {}
         yield from self.tell(op, instance)
 
+    @cached_property
+    def begun(self) -> dict[str, Expr]:
+        """Of steps that fill an accumulator just before its product, and of the product: when it is more than zeros."""
+        return dict(self._begun()) if self.stream == MAIN and self.roles.sums is None else {}
+
     def _begun(self) -> Iterator[tuple[str, Expr]]:
-        """Steps that fill an accumulator just before its product, and those products; and when it is more than zeros."""
         steps = list(self.ops.items())
         for n, (op, s) in enumerate(steps):
             if (
