@@ -17,7 +17,7 @@ from tile_core.errors import BackendError
 from tile_core.hardware import Device
 
 WEB = Path(__file__).parent / "web"
-sys.path.insert(0, str(WEB))
+sys.path[:0] = [str(WEB), str(WEB.parent)]
 
 INSTALL = "run tile-backend-webgpu/tests/web/install.sh"
 
