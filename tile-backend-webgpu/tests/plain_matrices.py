@@ -9,64 +9,85 @@ from __future__ import annotations
 import re
 
 TYPE = r"subgroup_matrix_(?:left|right|result)<(\w+), (\d+), (\d+)>"
-LOAD = re.compile(rf"subgroupMatrixLoad<{TYPE}, (row|col)_major>\(&(\w+), (.*), (\d+)u\);")
-STORE = re.compile(r"subgroupMatrixStore<row_major>\(&(\w+), (.*), (\w+)\[(\w+)\], (\d+)u\);")
-PRODUCT = re.compile(r"subgroupMatrixMultiplyAccumulate\((\w+)\[(\w+)\], (\w+)\[(\w+)\], (\w+)\[(\w+)\]\)")
-DECLARED = re.compile(rf"var (\w+): array<{TYPE}, \d+>;")
+CELL = r"(\w+)\[(\w+)\]"
+DECLARED = re.compile(rf"var (\w+): array<{TYPE}, (\d+)>;")
+CLEAR = re.compile(rf"{CELL} = {TYPE}\(\);")
+LOAD = re.compile(rf"{CELL} = subgroupMatrixLoad<{TYPE}, (row|col)_major>\(&(\w+), (.*), (\d+)u\);")
+STORE = re.compile(rf"subgroupMatrixStore<row_major>\(&(\w+), (.*), {CELL}, (\d+)u\);")
+PRODUCT = re.compile(rf"{CELL} = subgroupMatrixMultiplyAccumulate\({CELL}, {CELL}, \w+\[\w+\]\);")
 HEADS = ("enable chromium", "diagnostic(off, chromium", "enable subgroups")
+# Zero, which no compiler knows: loops up to a constant would all be written out, which takes lavapipe minutes.
+NONE = "var<private> none: u32;"
+FIRST = re.compile(r"(fn (\w+)\(@builtin.*\{)")
 
-Shape = tuple[str, int, int]  # type, columns, rows
+
+class Plain:
+    """``shapes``: type, columns, rows and number of the matrices of each array."""
+
+    def __init__(self, text: str) -> None:
+        self.shapes = {m[1]: (m[2], int(m[3]), int(m[4]), int(m[5])) for m in DECLARED.finditer(text)}
+        self.functions: dict[str, str] = {}
+
+    def array(self, name: str) -> str:
+        t, c, r, count = self.shapes[name]
+        return f"array<{t}, {c * r * count}>"
+
+    def given(self, name: str, letter: str) -> str:
+        return f"{letter}: ptr<function, {self.array(name)}>, {letter}0: u32"
+
+    def place(self, name: str, n: str) -> str:
+        _, c, r, _ = self.shapes[name]
+        return f"&{name}, {n}u * {c * r}u"
+
+    def elements(self, name: str, step: str) -> str:
+        """A loop over the elements of a matrix, by row and column."""
+        _, c, r, _ = self.shapes[name]
+        head = f"for (var r = 0u; r < {r}u + none; r++) {{ for (var c = 0u; c < {c}u + none; c++) "
+        return f"{head}{{ {step.replace('@', f'm0 + r * {c}u + c')} }} }}"
+
+    def call(self, name: str, parameters: str, body: str, arguments: str) -> str:
+        self.functions[name] = f"fn {name}({parameters}) {{\n  {body}\n}}"
+        return f"{name}({arguments});"
+
+    def clear(self, m: re.Match[str]) -> str:
+        body = self.elements(m[1], f"m[@] = {self.shapes[m[1]][0]}();")
+        return self.call(f"clear_{m[1]}", self.given(m[1], "m"), body, self.place(m[1], m[2]))
+
+    def load(self, m: re.Match[str]) -> str:
+        order, memory, at, step = m.groups()[5:]
+        where = f"r * {step}u + c" if order == "row" else f"c * {step}u + r"
+        body = self.elements(m[1], f"m[@] = {memory}[at + {where}];")
+        name = f"load_{m[1]}_{memory}_{order}_{step}"
+        return self.call(name, f"{self.given(m[1], 'm')}, at: u32", body, f"{self.place(m[1], m[2])}, {at}")
+
+    def store(self, m: re.Match[str]) -> str:
+        memory, at, matrix, n, step = m.groups()
+        body = self.elements(matrix, f"{memory}[at + r * {step}u + c] = m[@];")
+        name = f"store_{matrix}_{memory}_{step}"
+        return self.call(name, f"{self.given(matrix, 'm')}, at: u32", body, f"{self.place(matrix, n)}, {at}")
+
+    def product(self, m: re.Match[str]) -> str:
+        c, nc, a, na, b, nb = m.groups()
+        t, columns, _, _ = self.shapes[c]
+        depth = self.shapes[a][1]
+        sum = f"{t}(a[a0 + r * {depth}u + k]) * {t}(b[b0 + k * {columns}u + c])"
+        body = self.elements(c, f"for (var k = 0u; k < {depth}u + none; k++) {{ m[@] += {sum}; }}")
+        given = ", ".join((self.given(c, "m"), self.given(a, "a"), self.given(b, "b")))
+        places = ", ".join((self.place(c, nc), self.place(a, na), self.place(b, nb)))
+        return self.call(f"product_{c}_{a}_{b}", given, body, places)
 
 
 def plain(text: str) -> str:
     """The text without the extension."""
-    shapes = {name: (t, int(c), int(r)) for name, t, c, r in DECLARED.findall(text)}
-    functions: dict[str, str] = {}
-    text = LOAD.sub(lambda m: _load(functions, *m.groups()), text)
-    text = STORE.sub(lambda m: _store(functions, shapes, *m.groups()), text)
-    text = PRODUCT.sub(lambda m: _product(functions, shapes, *m.groups()), text)
-    text = re.sub(TYPE, lambda m: f"array<{m[1]}, {int(m[2]) * int(m[3])}>", text)
+    made = Plain(text)
+    for pattern, change in (
+        (CLEAR, made.clear),
+        (LOAD, made.load),
+        (STORE, made.store),
+        (PRODUCT, made.product),
+    ):
+        text = pattern.sub(change, text)
+    text = DECLARED.sub(lambda m: f"var {m[1]}: {made.array(m[1])};", text)
+    text = FIRST.sub(r"\1\n  none = \2_params.first_x >> 31u;", text)
     lines = [line for line in text.splitlines() if not line.startswith(HEADS)]
-    return "\n".join((*lines, *functions.values())) + "\n"
-
-
-def _array(shape: Shape) -> str:
-    return f"array<{shape[0]}, {shape[1] * shape[2]}>"
-
-
-def _load(
-    functions: dict[str, str], t: str, c: str, r: str, order: str, name: str, at: str, step: str
-) -> str:
-    call = f"load_{name}_{c}_{r}_{order}_{step}"
-    where = f"r * {step}u + c" if order == "row" else f"c * {step}u + r"
-    functions[call] = f"""fn {call}(at: u32) -> array<{t}, {int(c) * int(r)}> {{
-  var out: array<{t}, {int(c) * int(r)}>;
-  for (var r = 0u; r < {r}u; r++) {{ for (var c = 0u; c < {c}u; c++) {{ out[r * {c}u + c] = {name}[at + {where}]; }} }}
-  return out;
-}}"""
-    return f"{call}({at});"
-
-
-def _store(
-    functions: dict[str, str], shapes: dict[str, Shape], name: str, at: str, matrix: str, n: str, step: str
-) -> str:
-    t, c, r = shapes[matrix]
-    call = f"store_{name}_{step}"
-    functions[call] = f"""fn {call}(at: u32, given: {_array((t, c, r))}) {{
-  var m = given;
-  for (var r = 0u; r < {r}u; r++) {{ for (var c = 0u; c < {c}u; c++) {{ {name}[at + r * {step}u + c] = m[r * {c}u + c]; }} }}
-}}"""
-    return f"{call}({at}, {matrix}[{n}]);"
-
-
-def _product(functions: dict[str, str], shapes: dict[str, Shape], *names: str) -> str:
-    a, b, c = (shapes[n] for n in names[::2])
-    call = f"product_{a[0]}_{c[0]}_{a[2]}_{b[1]}_{a[1]}"
-    functions[call] = f"""fn {call}(x: {_array(a)}, y: {_array(b)}, z: {_array(c)}) -> {_array(c)} {{
-  var a = x; var b = y; var c = z;
-  for (var m = 0u; m < {a[2]}u; m++) {{ for (var n = 0u; n < {b[1]}u; n++) {{ for (var k = 0u; k < {a[1]}u; k++) {{
-    c[m * {b[1]}u + n] += {c[0]}(a[m * {a[1]}u + k]) * {c[0]}(b[k * {b[1]}u + n]);
-  }} }} }}
-  return c;
-}}"""
-    return f"{call}({', '.join(f'{n}[{i}]' for n, i in zip(names[::2], names[1::2], strict=True))})"
+    return "\n".join((*lines, NONE, *made.functions.values())) + "\n"
