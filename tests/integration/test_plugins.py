@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tile_core.backend import API
 
 PLUGINS = Path(__file__).parents[1] / "plugins"

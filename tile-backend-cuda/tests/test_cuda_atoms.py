@@ -103,14 +103,16 @@ def test_attention_p_is_the_accumulator_as_it_stands() -> None:
     assert pair is not None and same(pair, atoms.M16N8K16_A)
 
 
-@pytest.mark.parametrize("arch", ["SM_75", "SM_80", "SM_86", "SM_89", "SM_90", "SM_90A", "SM_100", "SM_120"])
+@pytest.mark.parametrize(
+    "arch", ["SM_75", "SM_80", "SM_86", "SM_89", "SM_90", "SM_90A", "SM_100A", "SM_103A", "SM_120"]
+)
 def test_tables(arch: str) -> None:
     table = getattr(atoms, arch)
     names = [a.name for a in table]
     assert len(set(names)) == len(names)
     for atom in table:
         m, n, k = atom.shape
-        assert {"mma": 32, "wgmma": 128}[atom.name.split(".")[0]] == atom.threads
+        assert {"mma": 32, "wgmma": 128, "tcgen05": 128}[atom.name.split(".")[0]] == atom.threads
         registers = m * n // atom.threads
         assert bijective(atom.c(n), {Axis.THREAD: atom.threads, Axis.REGISTER: registers})
         for layout, size in ((atom.a, m * k), (atom.b, k * n)):

@@ -44,6 +44,21 @@ def test_turing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("types", "wanted"),
+    [
+        (HALF, "UTCHMMA"),
+        (("float32", "float32", "float32"), "UTCHMMA"),
+        (("float8_e4m3fn", "float32", "float32"), "UTCQMMA"),
+        (("int8", "int32", "int32"), "UTCIMMA"),
+    ],
+)
+def test_blackwell(types: tuple[str, str, str], wanted: str) -> None:
+    """Products in tensor memory, whose end is told by a barrier; copies of boxes in and out."""
+    code = machine_code("sm_100a", types, (128, 128, 32), transpose_b=True, stages=3)
+    assert code >= {wanted, "UTCBAR", "LDTM", "UTMALDG", "UTMASTG"} and not code & (LOCAL | {"HMMA", "IMMA"})
+
+
+@pytest.mark.parametrize(
     ("arch", "types", "wanted"),
     [
         ("sm_80", ("bfloat16", "float32", "float32"), "HMMA.16816.F32.BF16"),

@@ -1,8 +1,8 @@
-"""NVIDIA's matrix instructions as data: register layouts, widths and rates of mma.sync and wgmma, by architecture.
+"""NVIDIA's matrix instructions as data: register layouts, widths and rates of mma.sync, wgmma and tcgen05, by architecture.
 
 Digits are ``extent:stride``; thread digits count lanes (mma) or threads of a warpgroup (wgmma), register digits count
 elements. Layouts: PTX ISA, "Warp-level matrix instructions" and "Asynchronous warpgroup-level matrix instructions".
-Atoms of one tuple are in order of preference. ``requires``: ``wgmma`` for the warpgroup instructions.
+Atoms of one tuple are in order of preference. ``requires``: ``wgmma`` for the warpgroup instructions, ``tcgen05``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tile_core.layout.layout import Layout
 
 MMA = "PTX ISA, mma.sync fragments"
 WGMMA = "PTX ISA, wgmma.mma_async register fragments"
+TCGEN05 = "PTX ISA, tcgen05.mma; data path of M = 128, read by tcgen05.ld.32x32b"
 
 MMA_C = tile((16, 8), (reg(2, 2), lane(8, 4)), (lane(4), reg(2)))
 M16N8K8_A = tile((16, 8), (reg(2, 2), lane(8, 4)), (lane(4), reg(2)))
@@ -145,6 +146,43 @@ def wgmma(half: int) -> tuple[Atom, ...]:
     )
 
 
+def row_of_thread(n: int) -> Layout:
+    """128 rows, one for each thread of a warpgroup: a warp reaches 32 lanes of tensor memory, a lane holds a row of the sums."""
+    return tile((128, n), (lane(128),), (reg(n),))
+
+
+def tcgen05(half: int, integers: bool) -> tuple[Atom, ...]:
+    """Instructions of one block on tensor memory; ``half`` as for ``mma_sync``. Both operands come from shared memory.
+
+    Widths of M = 128 are multiples of 16 up to 256 (PTX ISA, "tcgen05.mma: shapes"). Sums of 32 bits alone: a register and a
+    column of tensor memory then hold the same. As for wgmma, only 16-bit operands may be stored along M or N here.
+    """
+    rows = (
+        *((t, 16, half, 16) for t in HALF if t[2] == "float32"),
+        *((t, 8, half // 2, 32) for t in TF32),
+        *((t, 32, 2 * half, 8) for t in (*FP8, *(INT8 if integers else ()))),
+    )
+    return tuple(
+        Atom(
+            _name(f"tcgen05.m128k{k}", types),
+            (128, 256, k),
+            128,
+            types,
+            None,
+            None,
+            row_of_thread,
+            rate,
+            step_n=16,
+            shared_a=True,
+            k_major=bits != 16,
+            sums="tensor",
+            requires=("tcgen05",),
+            source=TCGEN05,
+        )
+        for types, k, rate, bits in rows
+    )
+
+
 # rates: dense peak of the data sheet / (SMs x boost clock); sm_89 and sm_120 of the workstation cards
 SM_75 = tuple(_mma((16, 8, 8), t, M16N8K8_A, M16N8K8_B, MMA_C, 1024) for t in HALF if t[0] == "float16")
 SM_80 = mma_sync(2048, fp64=128)
@@ -153,6 +191,7 @@ SM_89 = mma_sync(1024, fp8=True)
 # warp-level instructions reach about half of what wgmma does on Hopper
 SM_90 = mma_sync(2048, fp8=True, fp64=256)
 SM_90A = (*wgmma(4096), *SM_90)
-# tcgen05 keeps its accumulator in tensor memory and is not an atom of this table
-SM_100 = mma_sync(2048, fp8=True, fp64=128)
+SM_100A = (*tcgen05(8192, integers=True), *mma_sync(2048, fp8=True, fp64=128))
+# integer and double precision units were given up for wider exponentials and narrow floats
+SM_103A = (*tcgen05(8192, integers=False), *(a for a in mma_sync(2048, fp8=True) if "int" not in a.types[0]))
 SM_120 = mma_sync(1024, fp8=True)

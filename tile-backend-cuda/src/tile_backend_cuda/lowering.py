@@ -9,9 +9,8 @@ from tile_core.errors import Unsupported
 from tile_core.expr import Buffer
 from tile_core.hardware import TargetInfo
 from tile_core.inference.plan import TilePlan
+from tile_core.lowering.cplusplus_dialect import TYPES
 from tile_core.program.visit import buffers
-
-from .codegen.dialect import TYPES
 
 
 class CudaLowering:

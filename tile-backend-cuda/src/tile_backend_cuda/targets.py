@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_core.hardware import Atom, BulkRules, Engine, MemorySpace, Target, TargetInfo, Token
 
@@ -33,8 +33,8 @@ BANKS = Engine("shared", "interlock", "thread", shared=True, rate=128)
 MMA = Engine("tensor", "interlock", "warp", latency=30)
 # PTX ISA, wgmma.commit_group / wait_group: seen by its issuer alone
 WGMMA = Engine("tensor", "group", "warpgroup", latency=30, issue=20)
-# PTX ISA, tcgen05.commit arrives on an mbarrier
-TCGEN05 = Engine("tensor", "signal", "thread", latency=60, issue=20, signal=40)
+# PTX ISA, tcgen05.commit arrives on an mbarrier. One thread issues for each warpgroup, whose warps reach all lanes of its sums.
+TCGEN05 = Engine("tensor", "signal", "warpgroup", latency=60, issue=20, signal=40)
 # PTX ISA, cp.async.commit_group / wait_group
 CP_ASYNC = Engine("copy", "group", "thread", latency=600, issue=20, signal=30, rate=48)
 # PTX ISA, cp.async.bulk completes on an mbarrier, in any order
@@ -62,6 +62,8 @@ TMA_SPANS = (128, 64, 32)  # PTX ISA, tensor map swizzle modes and matrix descri
 # CUDA driver API, cuTensorMapEncodeTiled; a warpgroup is 128 threads. Clusters of two: of four, only 30 fit the 132 SMs of an
 # H200 (cuOccupancyMaxActiveClusters).
 TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128, place=128, sharing=2)
+# a block that shares copies is told by the other one's matrix unit: tcgen05.commit.multicast, which is not used yet
+ALONE_RULES = replace(TMA_RULES, sharing=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def _info(
         panel_spans=TMA_SPANS if TMA in engines else (),
         features=frozenset(features),
         cache=chip.cache * MIB,
-        bulk=TMA_RULES if TMA in engines else None,
+        bulk=(ALONE_RULES if TCGEN05 in engines else TMA_RULES) if TMA in engines else None,
         sources=(GUIDE, PTX, f"{chip.name}: {chip.sheet}"),
         estimated=estimated,
     )
@@ -197,7 +199,7 @@ TARGETS = (
         dtypes=FP4_TYPES,
         engines=BLACKWELL,
         tokens=TMA_TOKENS,
-        table=atoms.SM_100,
+        table=atoms.SM_100A,
         features=(
             "tcgen05",
             "tma",
@@ -231,8 +233,7 @@ TARGETS = (
         dtypes=FP4_TYPES,
         engines=BLACKWELL,
         tokens=TMA_TOKENS,
-        # integer and double precision units were given up for wider exponentials and narrow floats
-        table=tuple(a for a in atoms.SM_100 if a.types[0] not in ("int8", "uint8", "float64")),
+        table=atoms.SM_103A,
         features=(
             "tcgen05",
             "tma",

@@ -15,7 +15,7 @@ pytest.importorskip("tile_backend_cuda.codegen")
 
 
 # all cases where the instructions differ; on the other architectures what multiplies matrices
-EVERYTHING, PRODUCTS = ("sm_75", "sm_80"), ("sm_86", "sm_89", "sm_120a")
+EVERYTHING, PRODUCTS = ("sm_75", "sm_80", "sm_100a"), ("sm_86", "sm_89", "sm_120a")
 RUNS = [
     pytest.param(case, arch, id=f"{case}-{arch}")
     for case in CASES

@@ -18,7 +18,7 @@ TYPES = (
     *(HALF, ROUNDED, SIGNED, ("float16",) * 3, ("float64",) * 3, ("uint8", "int32", "int32")),
     *((operand, "float32", "float32") for operand in ("bfloat16", "float8_e4m3fn", "float8_e5m2")),
 )
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_120a")
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 SIDES = (5, 8, 16, 17, 24, 32, 33, 40, 48, 64, 96, 104)
 DEPTHS = (5, 8, 12, 16, 20, 32, 33, 48, 64)
 MODES = st.sampled_from(("late", "early", "random"))
@@ -70,6 +70,9 @@ def one(
 @example(product=one("sm_80", SIGNED, 48, 104, 66, b_t=True), mode="random")
 @example(product=one("sm_89", ROUNDED, 48, 104, 36), mode="late")
 @example(product=one("sm_80", HALF, 16, 16, 96, depth=16, threads=256, stages=4), mode="late")
+@example(product=one("sm_100a", HALF, 256, 48, 33, threads=256, b_t=True), mode="random")
+@example(product=one("sm_100a", SIGNED, 128, 64, 160, depth=32, b_t=True, stages=3), mode="late")
+@example(product=one("sm_100a", ROUNDED, 128, 96, 64, depth=16, threads=256, b_t=True), mode="early")
 def test_products(product: Product, mode: str, emulator: None) -> None:
     assert not findings(product, mode)
 

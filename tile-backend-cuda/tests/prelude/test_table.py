@@ -74,10 +74,10 @@ def test_host_text_of_all_compiles(emulator: None):
     assert "exp_fast" in host_prelude("exp_fast(x)")
 
 
-def test_tensor_memory_is_refused(emulator: None):
-    text = 'extern "C" __global__ void k(u32 a) { tcgen05_alloc(a, 32); }\n'
+def test_what_is_not_emulated_is_refused(emulator: None):
+    text = 'extern "C" __global__ void k(u32 a) { tcgen05_cp_128x256b(a, 0); }\n'
     report = emulate.run(text, "k", [1024], grid=1, threads=32, shared_bytes=16)
-    assert report.stopped and report.codes == {"unsupported"} and "tcgen05_alloc" in str(report)
+    assert report.stopped and report.codes == {"unsupported"} and "tcgen05_cp_128x256b" in str(report)
 
 
 def test_list_on_the_command_line(capsys: pytest.CaptureFixture[str]):

@@ -336,7 +336,7 @@ class FactsOnly(Backend):
     def _no(self, role: str) -> Unsupported:
         return Unsupported(
             f"backend {self.name!r} has no {role} in this version",
-            why="it gives the facts of its targets only: layouts, plans and recommendations can be made for them",
+            why="it states facts of its targets, so plans can be made for them, and has not all roles yet",
             help="run the kernel on `cpu` or in the interpreter",
         )
 

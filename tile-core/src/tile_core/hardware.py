@@ -118,6 +118,7 @@ class Atom:
     a, b and c. ``a`` and ``b`` are register layouts (thread, register) of the operand, None if it can only come from shared
     memory; ``shared_a``: a is read from shared memory by the instruction itself. ``k_major``: operands in shared memory
     must be contiguous along k (a stored as (m, k), b as (n, k)). ``c`` gives the accumulator's layout for a width n.
+    ``sums``: the memory in which the unit adds up; if that is not the registers, they get the sums when all is done.
     ``rate`` is multiply-adds times two per clock and core. ``requires`` names features of the target.
     ``source`` is where the facts stand.
     """
@@ -133,6 +134,7 @@ class Atom:
     step_n: int = 0
     shared_a: bool = False
     k_major: bool = False
+    sums: str = "register"
     engine: str = "tensor"
     requires: tuple[str, ...] = ()
     source: str = ""
@@ -160,6 +162,11 @@ class Atom:
     @property
     def n_step(self) -> int:
         return self.step_n or self.shape[1]
+
+    @property
+    def apart(self) -> bool:
+        """Whether the sums are in a memory of their own while the unit works."""
+        return self.sums != "register"
 
     @property
     def bits(self) -> int:

@@ -52,7 +52,7 @@ class Settings:
 
 
 MEANING: dict[str, str] = {
-    "target": "target used when a call names none, such as `cpu` or `cuda:sm_90a`",
+    "target": "target used when a call names none: `cpu`, or `backend:arch` as `tile targets` lists them",
     "cache_dir": "folder of compiled kernels",
     "dump": "comma-separated stages to write to files: program, graph, plan, schedule, ir, source; kernels are then compiled anew",
     "interpret": "1: run every kernel in the interpreter",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import prod
 
 from tile_core.dtypes import DType, dtype
 from tile_core.expr import Expr, Var, binary, cast, const
-from tile_core.layout.layout import Axis, Layout, grouped
-from tile_core.lowering.simt.boxes import MatrixTask, Operand
+from tile_core.layout.layout import Axis
+from tile_core.lowering.simt.boxes import MatrixTask
 from tile_core.program import Invoke, Place, Stmt
 
 from ..atoms import SHORT
 from ..prelude.warpgroup import name_of
+from .matrix_operands import UINT64, descriptor, moved
 
-UINT32, UINT64 = dtype("uint32"), dtype("uint64")
+UINT32 = dtype("uint32")
 SUFFIX = {"float32": "f32", "int32": "s32", "float16": "b32"}
 SETTLE = {"tensor": "wgmma_wait<{}>", "store": "bulk_wait_read<{}>"}
 COMMIT = {"tensor": "wgmma_commit", "store": "bulk_commit"}
@@ -116,7 +116,7 @@ def _typed(registers: Place, dtype: DType) -> Place:
 
 
 class _Product:
-    """The wgmma instructions of one task. Descriptors: PTX ISA, "Matrix Descriptor Format" and "Shared Memory Matrix Layout"."""
+    """The wgmma instructions of one task."""
 
     def __init__(self, task: MatrixTask) -> None:
         self.task, self.choice = task, task.choice
@@ -148,12 +148,10 @@ class _Product:
         first = Var("a_at", UINT64, self.task.number), Var("b_at", UINT64, self.task.number)
         if not a.held:
             # stored (m, k), or (k, m): rows of the product are then the second index
-            yield self.descriptor(
-                first[0], a, (column * 0, row) if a.flipped else (row, column * 0), a.flipped
-            )
-        yield self.descriptor(
-            first[1], b, (column, row * 0) if b.flipped else (row * 0, column), not b.flipped
-        )
+            start = (column * 0, row) if a.flipped else (row, column * 0)
+            yield descriptor("wgmma_descriptor", first[0], a, start, a.flipped)
+        start = (column, row * 0) if b.flipped else (row * 0, column)
+        yield descriptor("wgmma_descriptor", first[1], b, start, not b.flipped)
         yield Invoke("wgmma_fence")
         for step in range(self.steps):
             for i in range(self.rows):
@@ -170,63 +168,8 @@ class _Product:
                 a.buffer, (const(a.layout.place((i * 64, k))[Axis.REGISTER]),), "r", "const u32"
             )
         else:
-            left = self.moved(first[0], a, (k, i * 64) if a.flipped else (i * 64, k))
-        right = self.moved(first[1], b, (j * self.choice.n, k) if b.flipped else (k, j * self.choice.n))
+            left = moved(first[0], a, (k, i * 64) if a.flipped else (i * 64, k))
+        right = moved(first[1], b, (j * self.choice.n, k) if b.flipped else (k, j * self.choice.n))
         more = const(1) if step else cast(self.task.accumulate, "int32")
         type = "u32" if c.buffer.dtype.bits == 16 else ""
         return Invoke(self.name, (Place(c.buffer, (const(register),), "rw", type), left, right, more))
-
-    def descriptor(self, result: Var, x: Operand, at: tuple[Expr, Expr], along_outer: bool) -> Stmt:
-        """Where an operand of this group begins and how it lies. ``along_outer``: contiguous along m or n, not along k."""
-        span, (leading, stride) = span_of(x.layout, x.buffer.dtype.bits), _steps(x, along_outer)
-        start = binary("+", x.offset, _element(x.layout, at))
-        place = Place(x.buffer, (start,), "r", window=True)
-        return Invoke("wgmma_descriptor", (place, const(leading), const(stride), const(span)), result)
-
-    def moved(self, first: Var, x: Operand, at: tuple[int, int]) -> Expr:
-        plain = Layout(x.layout.shape, x.layout.iters)
-        bytes = plain.place(at).get(Axis.MEMORY, 0) * x.buffer.dtype.bits // 8
-        return binary("+", first, const(bytes >> 4, UINT64)) if bytes else first
-
-
-def _element(layout: Layout, at: tuple[Expr, Expr]) -> Expr:
-    """The element at a place whose coordinates are multiples of whole digits, before the swizzle."""
-    groups = grouped(layout)
-    if groups is None:
-        raise ValueError(f"{layout} is no layout of an operand")
-    out: Expr = const(0)
-    for x, group in zip(at, groups, strict=True):
-        rest = prod(i.extent for i in group)
-        for it in group:
-            rest //= it.extent
-            digit = binary("%", binary("//", x, rest), it.extent)
-            out = binary("+", out, binary("*", digit, it.stride))
-    return out
-
-
-def span_of(layout: Layout, bits: int) -> int:
-    """Bytes of the swizzle of a tile: 0, 32, 64 or 128."""
-    moved = [c ^ (1 << n) for n, c in enumerate(layout.swizzle.columns)]
-    return {0: 0, 1: 32, 2: 64, 3: 128}[sum(1 for m in moved if m)]
-
-
-def _steps(x: Operand, along_outer: bool) -> tuple[int, int]:
-    """Leading and stride byte offsets of a descriptor.
-
-    Contiguous along k: ``stride`` to the next 8 rows, ``leading`` to the next 16 bytes along k (not used with a swizzle).
-    Contiguous along m or n: ``leading`` to the next span along it, ``stride`` to the next 8 along k; without a swizzle the other
-    way round.
-    """
-    bits, span = x.buffer.dtype.bits, span_of(x.layout, x.buffer.dtype.bits)
-    plain = Layout(x.layout.shape, x.layout.iters)
-    rows, columns = x.layout.shape
-
-    def bytes_at(row: int, column: int) -> int:
-        if row >= rows or column >= columns:
-            return 16  # there is no next one: any legal value
-        return plain.place((row, column)).get(Axis.MEMORY, 0) * bits // 8
-
-    down, along = bytes_at(8, 0), bytes_at(0, (span or 16) * 8 // bits)
-    if not along_outer:
-        return (along if not span else 16), down
-    return (along, down) if span else (down, along)

@@ -3,57 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tile_core.dtypes import DType
-from tile_core.errors import Unsupported
-from tile_core.lowering.printer import Dialect
+from tile_core.lowering.cplusplus_dialect import NARROW, PLAIN
 
 from ..prelude.table import PRELUDE_TYPES, table
 
-TYPES = {
-    "bool": "bool",
-    "int8": "signed char",
-    "int16": "short",
-    "int32": "int",
-    "int64": "long long",
-    "uint8": "unsigned char",
-    "uint16": "unsigned short",
-    "uint32": "unsigned int",
-    "uint64": "unsigned long long",
-    "float16": "half_t",
-    "bfloat16": "bfloat_t",
-    "float32": "float",
-    "tfloat32": "float",
-    "float64": "double",
-    "float8_e4m3fn": "fp8_e4m3_t",
-    "float8_e5m2": "fp8_e5m2_t",
-}
-
-NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
-
-# Functions of CUDA's mathematics library that NVRTC knows without any header: the name on float, on double.
-MATHEMATICS = (
-    *("exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf"),
-    *("floor", "ceil", "rint", "trunc", "fma", "pow", "fmin", "fmax", "fabs", "fmod"),
-)
-
-RENAMED = {"rint": "round", "fmin": "min", "fmax": "max", "fabs": "abs", "fmod": "truncmod"}
-
+# Single instructions, rounded to nearest or approximate.
 FLOAT = {
-    "sigmoid.float": "tile_sigmoid",
-    "sigmoid.double": "tile_sigmoid",
-    "isnan.float": "tile_isnan",
-    "isinf.float": "tile_isinf",
-    "isfinite.float": "tile_isfinite",
-    "isnan.double": "tile_isnan",
-    "isinf.double": "tile_isinf",
-    "isfinite.double": "tile_isfinite",
-    "truncdiv.float": "tile_truncdiv",
-    "truncdiv.double": "tile_truncdiv",
-    "floordiv.float": "tile_float_floordiv",
-    "floordiv.double": "tile_float_floordiv",
-    "floormod.float": "tile_float_floormod",
-    "floormod.double": "tile_float_floormod",
     "ieee_add.float": "__fadd_rn",
     "ieee_sub.float": "__fsub_rn",
     "ieee_mul.float": "__fmul_rn",
@@ -73,35 +31,6 @@ FLOAT = {
     "__rcp.float": "tile_fast_rcp",
 }
 
-INTEGER = {
-    "floordiv": "tile_floordiv",
-    "floormod": "tile_floormod",
-    "min": "tile_min",
-    "max": "tile_max",
-    "abs": "tile_abs",
-    "pow": "tile_power",
-    "popcount": "tile_popcount",
-    "clz": "tile_clz",
-}
-
-
-def _functions() -> dict[str, str]:
-    out = dict(FLOAT)
-    for name in MATHEMATICS:
-        meaning = RENAMED.get(name, name)
-        out[f"{meaning}.float"] = f"{name}f"
-        out[f"{meaning}.double"] = name
-    for name, spelled in INTEGER.items():
-        out[f"{name}.int"] = out[f"{name}.uint"] = spelled
-    return out
-
-
-def _atomic(op: str, t: DType) -> str:
-    """Functions of the prelude; they take an address and a value and give the value before."""
-    if t.bits < 16 or t.name not in TYPES:
-        raise Unsupported(f"no atomic {op} of {t} on this target", help="use 32-bit values")
-    return f"tile_atomic_{op}"
-
 
 def _failed(message: str) -> str:
     text = message.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
@@ -110,6 +39,10 @@ def _failed(message: str) -> str:
 
 def _barrier(number: str, threads: int) -> str:
     return f"named_sync({number}, {threads});" if threads else "__syncthreads();"
+
+
+def _address(pointer: str) -> str:
+    return f"shared_address({pointer})"
 
 
 FORMATS = {"int": "%lld", "uint": "%llu", "float": "%g", "bool": "%d"}
@@ -127,27 +60,17 @@ def _printed(message: str, values: Sequence[tuple[str, DType]]) -> str:
     return f'printf("{" ".join(parts)}\\n"{"".join(shown)});'
 
 
-RESERVED = (
-    "alignas asm auto bool break case char class const continue default delete do double else enum "
-    "explicit extern false float for friend goto if inline int long main namespace new operator "
-    "private protected public register return short signed sizeof static struct switch template this "
-    "throw true try typedef typename union unsigned using virtual void volatile while half_t "
-    "bfloat_t arena thread threadIdx blockIdx blockDim gridDim warpSize printf exp log sin cos tan "
-    "pow sqrt floor ceil round min max abs"
-)
+RESERVED = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 
-CUDA = Dialect(
-    types=TYPES,
-    functions=_functions(),
-    to_float={name: f"{name}_to_float" for name in NARROW},
-    from_float={name: f"float_to_{name}" for name in NARROW},
-    atomics=_atomic,
+# NVRTC knows the functions of CUDA's mathematics library, which has the C library's names, without any header.
+CUDA = replace(
+    PLAIN,
+    functions={**PLAIN.functions, **FLOAT},
     barrier=_barrier,
-    address=lambda pointer: f"shared_address({pointer})",
+    address=_address,
     unroll="#pragma unroll",
     fence="fence_gpu();",
-    bitcast="tile_bitcast",
     failed=_failed,
     printed=_printed,
-    reserved=(frozenset(RESERVED.split()) - {"thread"}) | PRELUDE_TYPES | frozenset(table()),
+    reserved=PLAIN.reserved | RESERVED | PRELUDE_TYPES | frozenset(table()),
 )

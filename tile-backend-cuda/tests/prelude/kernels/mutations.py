@@ -25,6 +25,7 @@ ORDERING = (
     ),
     *("fence_mbarrier_init", "fence_proxy_async", "fence_proxy_async_shared"),
     *("wgmma_fence", "wgmma_commit", "wgmma_wait", "bulk_commit", "bulk_wait", "bulk_wait_read"),
+    *("tcgen05_commit", "tcgen05_wait_ld", "tcgen05_wait_st", "tcgen05_alloc", "tcgen05_dealloc"),
     *("cp_async_commit", "cp_async_wait", "cp_async_wait_all"),
 )
 CALL = re.compile(rf"\b({'|'.join(sorted(ORDERING, key=len, reverse=True))})(?:<\d+>)?\(")

@@ -29,6 +29,8 @@ COMMANDS = (
     Command("bench", "bench", "measure a kernel"),
     Command("export", "export", "compile a kernel into a folder that `tile.load` runs without a compiler"),
     Command("cache", "cache", "the cache of compiled kernels"),
+    Command("conformance", "conformance", "run the conformance kit on a backend"),
+    Command("new-backend", "new_backend", "write the package of a backend to begin with"),
 )
 
 

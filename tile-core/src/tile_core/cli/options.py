@@ -17,7 +17,7 @@ def kernel(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an argument of the factory or eager kernel: a Python value, or a tensor as float16[64,128]",
     )
-    parser.add_argument("--target", help='such as "cpu" or "cuda:sm_90a"')
+    parser.add_argument("--target", help="cpu, or backend:arch as `tile targets` lists them")
 
 
 def dims(parser: argparse.ArgumentParser) -> None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from ..errors import KernelError
 from .options import dim_values, dims, kernel
 from .tables import show
+
+if TYPE_CHECKING:
+    from ..runtime import Kernel
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     kernel(parser)
     dims(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the random tensors")
+    parser.add_argument(
+        "--emulated", action="store_true", help="no device: run the source under the backend's emulator"
+    )
     parser.add_argument(
         "--tolerance", type=float, default=2e-2, help="largest error relative to the largest value"
     )
@@ -30,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     given = tensors(launch, dim_values(options), options.seed)
     expected = [g.copy() if hasattr(g, "copy") else g for g in given]
     begin = time.perf_counter()
-    outputs = _all(found(*given))
+    outputs = emulated(found, given, dim_values(options)) if options.emulated else _all(found(*given))
     elapsed = (time.perf_counter() - begin) * 1e3
     reference = _all(Kernel(found.request, "interpreter")(*expected))
     names = [p.name for p in launch.params if p.kind != "dim"]
@@ -41,6 +49,32 @@ def run(options: argparse.Namespace) -> int:
     rows = [_row(name, a, b, options.tolerance) for name, a, b in pairs]
     show(rows, as_json=options.json, title=f"{found.name} on {found.target}, {elapsed:.2f} ms")
     return int(any(not r["agrees"] for r in rows))
+
+
+def emulated(kernel: Kernel, given: Sequence[Any], dims: Mapping[str, int]) -> tuple[Any, ...]:
+    """The outputs of a kernel's source under its backend's emulator; what it writes of ``given`` changes in place.
+
+    Raises:
+        KernelError: the emulator found something wrong: a race, a missing wait, an access out of bounds.
+        Unsupported: the backend has no emulator.
+    """
+    import numpy as np
+
+    from ..dtypes import dtype
+    from ..runtime.binding import evaluate
+
+    emulator, source = kernel.backend.emulator(kernel.info), kernel.on(None).source
+    rest = iter(given)
+    arguments = [
+        np.zeros([evaluate(d, dims) for d in p.shape], dtype(p.dtype).as_numpy())
+        if n in source.launch.outputs
+        else next(rest)
+        for n, p in enumerate(p for p in source.launch.params if p.kind != "dim")
+    ]
+    for report in emulator.run(source, arguments, dims):
+        if not report.clean:
+            raise KernelError(f"the source of {kernel.name} for {kernel.target} goes wrong: {report}")
+    return tuple(arguments[n] for n in source.launch.outputs)
 
 
 def _all(outputs: Any) -> tuple[Any, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..expr import Buffer, Space
+from ..graph import Graph, Node
 from ..hardware import BulkRules
 from ..layout.layout import Layout, grouped
-from ..program import Gemm, Region
+from ..program import For, Gemm, Region
 from .model import GemmChoice
 from .rules.gemm import flipped
 
@@ -27,6 +28,21 @@ def runs_alone(s: Gemm, choice: GemmChoice | None, layouts: Layouts, rules: Bulk
         return choice.atom.shared_a and _readable(layouts, s.a, rows)
     held = s.a.whole and s.a.buffer.space is Space.FRAGMENT
     return held and choice.a is not None and layouts.get(s.a.buffer) == _held(choice.a, s)
+
+
+def adds_alone(graph: Graph, product: Node) -> bool:
+    """Whether in the loop right around a product nothing else reads or writes its sums."""
+    if not product.loop or not isinstance(graph.loop(product.loop).stmt, For):
+        return True
+    c = set(product.writes)
+    others = (n for n in graph.nodes if n is not product and c & {*n.reads, *n.writes})
+    return not any(_inside(graph, n.loop, product.loop) for n in others)
+
+
+def _inside(graph: Graph, region: str, loop: str) -> bool:
+    while region and region != loop:
+        region = graph.loop(region).parent
+    return region == loop
 
 
 def _held(a: Layout, s: Gemm) -> Layout:

@@ -140,7 +140,7 @@ class Multiply(WholeTiles):
     """``c[M, N] += a[M, K] b[K, N]``; the flags say that an operand is stored the other way round.
 
     ``types``: names of the types of a, b and c. ``policy``: how the user wants the warps split. ``exact``: operands must
-    not be rounded to a shorter type.
+    not be rounded to a shorter type. ``alone``: nothing else touches c in the loop around.
     """
 
     name: str
@@ -152,6 +152,7 @@ class Multiply(WholeTiles):
     types: tuple[str, str, str] = ("float16", "float16", "float32")
     policy: str = "square"
     exact: bool = False
+    alone: bool = False
 
     @property
     def tiles(self) -> tuple[Tile, ...]:

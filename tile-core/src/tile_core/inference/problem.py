@@ -28,6 +28,7 @@ from ..program import (
 )
 from ..program.facts import divisors
 from ..span import Span
+from .alone import adds_alone
 from .indices import Facts
 from .model import Elementwise, Home, Multiply, Op, Prefix, Problem, Reduction, Tile
 from .nest import Nest, Tiles, element_bits
@@ -154,7 +155,8 @@ class _Reader:
         types = (s.a.dtype.name, s.b.dtype.name, s.c.dtype.name)
         exact = dict(s.hints).get("precision") == "ieee"
         a, b, c = parts
-        yield Multiply(node.name, a, b, c, s.transpose_a, s.transpose_b, types, s.policy, exact), 1
+        alone = adds_alone(self.graph, node)
+        yield Multiply(node.name, a, b, c, s.transpose_a, s.transpose_b, types, s.policy, exact, alone), 1
         if c.name == f"{node.name}.c":
             yield self.moved(f"{node.name}.c.store", s.c, c, around, True)
 

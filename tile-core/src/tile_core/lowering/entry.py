@@ -1,17 +1,19 @@
-"""One launch of a thread-level program as an entry point in C++: the parts of its text that vendors share."""
+"""One launch of a thread-level program as an entry point in C++: the parts of its text, and its call, that vendors share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from ..backend import LaunchSpec
 from ..errors import InternalError, Unsupported
 from ..expr import Buffer, Space, Var
 from ..hardware import TargetInfo
 from ..program import Alloc, Launch, TileProgram
 from ..program.verify import used_dimensions
 from ..program.visit import buffers
-from ..signature import workspaces
+from ..signature import extents, launch_params, launch_spec, workspaces
 from .printer import Printer
 from .simt.arena import size_of
 
@@ -78,3 +80,23 @@ class Entry:
             if owner is not None and b.space in (Space.GLOBAL, Space.SHARED):
                 type = self.pointer(b.space, self.printer.type(b.dtype))
                 yield f"{type} const {self.printer.name(b)} = reinterpret_cast<{type}>({self.printer.name(owner)});"
+
+
+def entry_spec(program: TileProgram, entries: Mapping[str, Entry], **more: Any) -> LaunchSpec:
+    """The launch specification of entry points by name, each with the launch it stands for, after their text was made.
+
+    ``program`` is the one before the lowering. In ``LaunchSpec.extra``: the names of the ``parameters`` that each entry point gets
+    (those of the program and its dimensions, then ``workspace0`` and so on), the bytes of ``shared`` memory of each, the
+    ``workspaces`` (extents, bytes of an element) that a call allocates; and ``more``.
+    """
+    given = (
+        *(p.name for p in launch_params(program)),
+        *(f"workspace{k}" for k in range(len(workspaces(program)))),
+    )
+    extra = {
+        "shared": {name: e.shared for name, e in entries.items()},
+        "parameters": dict.fromkeys(entries, given),
+        "workspaces": tuple((extents(b.shape), b.dtype.bytes) for b in workspaces(program)),
+        **more,
+    }
+    return launch_spec(program, list(entries), extra, [e.launch for e in entries.values()])

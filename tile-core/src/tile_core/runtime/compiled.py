@@ -147,8 +147,8 @@ class Kernel:
 
     @property
     def source(self) -> str:
-        """The generated source."""
-        return self._now.entry.source.text
+        """The generated source. Nothing is compiled for it."""
+        return self._now.source.text
 
     @property
     def source_file(self) -> Path:
@@ -168,7 +168,7 @@ class Kernel:
     @property
     def launch(self) -> LaunchSpec:
         """How it is called."""
-        return self._now.entry.source.launch
+        return self._now.source.launch
 
     @property
     def times(self) -> Mapping[str, float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import settings
+from ..backend import Source
 from ..hardware import Target, TargetInfo
 from ..inference.plan import TilePlan
 from ..program import TileProgram
@@ -68,6 +69,16 @@ class TargetKernel(Resident):
                     self._entry = self._find_or_make()
         return self._entry
 
+    @cached_property
+    def source(self) -> Source:
+        """The generated source and how it is called. Nothing is compiled for it: a target may have no toolkit here."""
+        if self._entry is not None:
+            return self._entry.source
+        from .pipeline import legalized
+
+        with reported(self.request.program, self.target):
+            return self.backend.codegen(self.info).emit(legalized(self.plan, self.backend))
+
     def _find_or_make(self) -> Entry:
         cache, key = Cache(), self.key
         dumping = bool(settings.current().dumped)  # a kernel from the cache has no stages to show
@@ -107,9 +118,9 @@ class TargetKernel(Resident):
         """Write the source beside the cache, or to the folder for temporary files, and give the file."""
         import tempfile
 
-        text = self.entry.source.text
-        digest = self.key or hashlib.sha256(text.encode()).hexdigest()
-        name = f"{self.request.name}-{digest[:12]}{self.entry.source.suffix}"
+        text = self.source.text
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        name = f"{self.request.name}-{digest[:12]}{self.source.suffix}"
         for folder in (Cache().folder.parent / "sources", Path(tempfile.gettempdir())):
             try:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)

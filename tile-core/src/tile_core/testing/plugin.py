@@ -12,7 +12,7 @@ from ..backend import Backend
 from ..errors import BackendError
 from ..hardware import Device, TargetInfo
 from ..registry import registry
-from . import kernels, requires, stages
+from . import kernels, requires, residence, stages
 from .record import Recorder
 
 pytest.register_assert_rewrite("tile_core.testing.conformance")
@@ -22,18 +22,19 @@ LEVELS = {
     "l1": "emit: plans and source, needs no toolkit",
     "l2": "compile: needs the toolkit, no device",
     "l3": "numerics: needs a device",
-    "l4": "runtime: streams, graphs, threads",
+    "l4": "runtime: calls as users make them, needs a device",
 }
 XFAILS = "conformance_xfail.toml"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tile", "conformance kit of tile")
-    group.addoption("--tile-backend", help="backend under test, such as cuda")
-    group.addoption("--tile-target", help="only this architecture of it, such as sm_90a")
+    group.addoption("--tile-backend", help="backend under test")
+    group.addoption("--tile-target", help="only this architecture of it")
     group.addoption(
         "--tile-record", metavar="FILE", help="append a row for each device tested to FILE (devices.toml)"
     )
+    group.addoption("--tile-xfail", metavar="FILE", help=f"known failures, beside those in {XFAILS}")
     parser.addini("tile_backend", "backend under test, when the option is not given", default="")
 
 
@@ -140,6 +141,9 @@ def _rows(metafunc: pytest.Metafunc, backend: Backend, wanted: list[str]) -> lis
         return _skipped(len(wanted), reason)
     if "tile_device" in wanted:
         devices = [d for d in backend.devices() if only in (None, d.target.arch, str(d.target))]
+        if wanted == ["tile_device"]:
+            rows = [pytest.param(_called(d), id=f"{d.target.arch}-{d.index}") for d in devices]
+            return rows or _skipped(1, f"no {backend.name} device here")
         rows = [_row(d, d, backend.info(d.target), c) for d in devices for c in kernels.CASES]
         return rows or _skipped(len(wanted), f"no {backend.name} device here")
     if "tile_emulated" in wanted:
@@ -147,6 +151,13 @@ def _rows(metafunc: pytest.Metafunc, backend: Backend, wanted: list[str]) -> lis
     return [_row(i, i, i, c) for i in infos for c in kernels.SMALL] or _skipped(
         len(wanted), f"no target {only}"
     )
+
+
+def _called(device: Device) -> Device | str:
+    """The device, or why calls cannot be sent to it."""
+    if device.index and residence.on_host(device):
+        return "calls with arrays of the host go to the first device"
+    return device
 
 
 def _emulated(backend: Backend, info: TargetInfo) -> list[Any]:
@@ -174,20 +185,31 @@ def _no_role(backend: Backend, infos: list[TargetInfo]) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Known failures, from ``conformance_xfail.toml`` next to the tests: strict, and each must name a test that exists."""
+    """Known failures, from ``conformance_xfail.toml`` next to the tests and from the file of the option.
+
+    They are strict, and each must name a test that exists.
+    """
     by_folder: dict[Path, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("conformance"):
             by_folder.setdefault(item.path.parent, []).append(item)
     whole = not any("::" in argument for argument in config.args)
-    for folder, found in by_folder.items():
-        for row in read_xfails(folder / XFAILS):
-            named = [item for item in found if fnmatch.fnmatchcase(item.name, row["test"])]
-            if not named and whole:
-                raise pytest.UsageError(f"{folder / XFAILS}: no test is named {row['test']!r}")
-            for item in named:
-                reason = f"{row['reason']} {row['link']}".strip()
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+    rows = [(folder / XFAILS, found) for folder, found in by_folder.items()]
+    if option := config.getoption("--tile-xfail"):
+        rows.append((Path(option), [item for found in by_folder.values() for item in found]))
+    for file, found in rows:
+        _mark_known(file, found, whole)
+
+
+def _mark_known(file: Path, items: list[pytest.Item], whole: bool) -> None:
+    """``whole``: nothing was left out of the collection, so that a row without a test is a mistake."""
+    for row in read_xfails(file):
+        named = [item for item in items if fnmatch.fnmatchcase(item.name, row["test"])]
+        if not named and whole:
+            raise pytest.UsageError(f"{file}: no test is named {row['test']!r}")
+        for item in named:
+            reason = f"{row['reason']} {row['link']}".strip()
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 def read_xfails(file: Path) -> list[dict[str, str]]:

@@ -62,6 +62,16 @@ void wgmma_commit();
 void wgmma_wait(unsigned left);
 uint64_t descriptor(uint32_t address, uint32_t leading, uint32_t stride, uint32_t swizzle);
 
+// ---- tensor_memory.cpp; kinds 0 f16, 1 tf32, 2 f8f6f4, 3 i8
+void tmem_allocate(uint32_t to, uint32_t columns);
+void tmem_free(uint32_t tensor, uint32_t columns);
+void tmem_multiply(int kind, uint32_t tensor, uint64_t a, uint64_t b, uint32_t instruction, uint32_t adds);
+void tmem_commit(uint32_t barrier);
+void tmem_load(unsigned count, uint32_t* registers, uint32_t tensor);
+void tmem_store(unsigned count, uint32_t tensor, const uint32_t* registers);
+void tmem_wait(bool loads);
+uint64_t tmem_descriptor(uint32_t address, uint32_t leading, uint32_t stride, uint32_t swizzle);
+
 // ---- copies.cpp
 void copy_async(uint32_t to, const void* from, unsigned bytes, unsigned taken);
 void copy_commit();

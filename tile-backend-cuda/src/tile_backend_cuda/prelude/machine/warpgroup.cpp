@@ -2,7 +2,7 @@
 #include "cuda_host.h"
 #include "elements.h"
 #include "operations.h"
-#include "swizzle.h"
+#include "shared_matrix.h"
 
 namespace cuda {
 
@@ -21,70 +21,19 @@ struct Operands {
   int scale_d;
 };
 
-// A matrix in shared memory as its descriptor says. `mn` counts rows of A or columns of B.
-struct Matrix {
-  uint32_t start, leading, stride, span, rank;
-  int bytes;                          // of an element
-  bool transposed;
-
-  Matrix(uint64_t descriptor, Type type, bool along_mn, uint32_t block) {
-    const uint32_t spans[4] = {0, 128, 64, 32};
-    start = (uint32_t)(descriptor & 0x3fff) << 4;
-    leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4;
-    stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
-    span = spans[descriptor >> 62];
-    rank = block;
-    bytes = bits(type) / 8;
-    transposed = along_mn;
-  }
-
-  // Address of the 16 bytes that hold (mn, k); they run along k, or along mn when transposed.
-  // Canonical layouts in units of 16 bytes (T elements), PTX ISA "Strides": K-major swizzled ((8,m),(T,2)) : ((span,SBO),(1,T)),
-  // K-major plain ((8,m),(T,2)) : ((16 B,SBO),(1,LBO)), MN-major swizzled ((T,span/16,m),(8,k)) : ((1,T,LBO),(span,SBO)),
-  // MN-major plain ((T,m),(8,k)) : ((1,SBO),(16 B,LBO)).
-  uint32_t chunk(uint32_t mn, uint32_t k) const {
-    const uint32_t per = 16 / (uint32_t)bytes;
-    uint32_t at;
-    if (!transposed) {
-      const uint32_t pitch = span ? span : 16;
-      at = mn % 8 * pitch + mn / 8 * stride + k / per * (span ? 16 : leading);
-    } else if (span) {
-      const uint32_t wide = span / (uint32_t)bytes;
-      at = mn % wide / per * 16 + mn / wide * leading + k % 8 * span + k / 8 * stride;
-    } else {
-      at = mn / per * stride + k % 8 * 16 + k / 8 * leading;
-    }
-    return rank << 24 | swizzled(start + at, span);
-  }
-};
-
 struct Multiply : machine::RegisterOperation {
   Operands o;
   std::vector<double> a;              // 64 x k, when A came in registers
   uint32_t block;
 
-  void gather(std::vector<double>& out, int size, const Matrix& m, Type type) {
-    unsigned char raw[16];
-    const int per = 16 / m.bytes;
-    for (int mn = 0; mn < size; mn += m.transposed ? per : 1)
-      for (int k = 0; k < o.k; k += m.transposed ? 1 : per) {
-        machine::load(actor, machine::shared_pointer(m.chunk((uint32_t)mn, (uint32_t)k)), raw, 16, 16);
-        for (int i = 0; i < per; ++i) {
-          uint32_t v = 0;
-          memcpy(&v, raw + i * m.bytes, (size_t)m.bytes);
-          const int row = m.transposed ? mn + i : mn, column = m.transposed ? k : k + i;
-          out[(size_t)(row * o.k + column)] = number_of(type, v);
-        }
-      }
+  Matrix matrix(uint64_t descriptor, Type type, bool along_mn) const {
+    const uint32_t spans[4] = {0, 128, 64, 32};
+    return Matrix(descriptor, spans[descriptor >> 62], type, along_mn, block);
   }
 
   void perform() override {
-    std::vector<double> b((size_t)(o.n * o.k));
-    if (!o.a) {
-      a.resize((size_t)(64 * o.k));
-      gather(a, 64, Matrix(o.descriptor_a, o.ta, o.a_transposed, block), o.ta);
-    }
-    gather(b, o.n, Matrix(o.descriptor_b, o.tb, o.b_transposed, block), o.tb);
+    if (!o.a) a = matrix(o.descriptor_a, o.ta, o.a_transposed).elements(actor, 64, o.k);
+    const std::vector<double> b = matrix(o.descriptor_b, o.tb, o.b_transposed).elements(actor, o.n, o.k);
     const int per = elements_per_register(o.td);
     for (unsigned t = 0; t < GROUP; ++t)   // element i of thread t: row 16*warp + lane/4 + 8*(i/2%2), column 8*(i/4) + lane%4*2 + i%2
       for (int i = 0; i < o.n / 2; ++i) {

@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from ...dtypes import UINT32, DType
-from ...expr import Buffer, Expr, Load, Space, Var, binary, cast, const
+from ...dtypes import DType
+from ...expr import Buffer, Space, Var, binary, const
 from ...inference.bulk import BoxCopy, boxes
 from ...inference.model import GemmChoice
-from ...layout.layout import Axis, Layout
+from ...layout.layout import Layout
 from ...layout.panels import span_tile
-from ...program import Copy, If, Place, Region, Stmt, Store, Sync
+from ...program import Copy, If, Place, Region, Stmt, Sync
 from ...verification.comparisons import never_above
-from .context import Context, coordinate
-from .places import swizzled
+from .context import Context
 from .sole_store import sole_store
+from .staged_results import StagedMatrices, StagedRows, rows_of_threads
 
-ROWS, COLUMNS = 64, 8  # of one part of an accumulator: 4 subgroups of 16 rows; 8 columns to a matrix
 GROUP_BARRIERS = 2  # numbers of the barriers of the groups; 0 is the whole block's, 1 that of all groups
 MOST_BUFFERS = 4
 
@@ -142,7 +141,10 @@ class _Store:
         groups = self.owner.groups
         self.stage = self.owner.tile(self.s.dst.dtype, groups * self.count * self.size)
         self.box = self.owner.box(self.found)
-        self.words = self.context.private("packed", 4, UINT32)
+        kind = StagedRows if rows_of_threads(self.choice.c) else StagedMatrices
+        self.staged = kind(
+            self.context, self.engines, self.choice.c, self.layout, self.registers, self.stage, self.s
+        )
 
     def statements(self) -> Iterator[Stmt]:
         for n in range(self.columns // self.width):
@@ -154,7 +156,7 @@ class _Store:
             yield self.owner.leader(self.engines.settle("store", 0 if n == 0 else self.count - 1))
             yield self.owner.meet()
         at = binary("*", binary("+", binary("*", self.owner.group, self.count), n % self.count), self.size)
-        yield from self.write(at, n * self.width)
+        yield from self.staged.write(at, n * self.width)
         yield self.engines.visible()
         yield self.owner.meet()
         part = self.owner.part(self.s.dst, self.rows, self.width, n * self.width)
@@ -164,54 +166,3 @@ class _Store:
         many = self.columns // self.width
         commit = (self.engines.commit("store"),) if self.count < many or n == many - 1 else ()
         yield self.owner.leader(self.engines.store(self.box, start, source), *commit)
-
-    def write(self, at: Expr, column: int) -> Iterator[Stmt]:
-        """This thread's elements of the columns from ``column`` on, converted, into the staging tile."""
-        halves = self.s.dst.dtype.bits == 16 and self.s.src.dtype.bits == 32 and self.width % 16 == 0
-        for block in range(0, self.rows, ROWS):
-            for c in range(0, self.width, 16 if halves else COLUMNS):
-                if halves:
-                    yield from self.matrices(at, block, column, c)
-                else:
-                    yield from self.pairs(at, block, column, c)
-
-    def lane(self) -> tuple[Expr, Expr]:
-        """(first row of this subgroup in a part of the accumulator, this thread's number in the subgroup)."""
-        thread, lanes = self.context.thread, self.context.plan.info.subgroup
-        inside = binary("%", thread, self.owner.rules.group)
-        row = binary("*", binary("//", inside, lanes), 16)
-        return row, binary("%", thread, lanes)
-
-    def element(self, at: Expr, row: Expr, column: Expr) -> Expr:
-        place = coordinate(self.layout, (row, column), Axis.MEMORY, self.context)
-        inside = self.context.simple(swizzled(place, self.layout.swizzle))
-        return binary("+", self.context.simple(at), inside)
-
-    def value(self, row: int, column: int) -> Expr:
-        """The register of this thread that is ``row`` (of its own rows 0 and 8 in a part) and ``column`` further."""
-        at = self.choice.c.place((row, column))[Axis.REGISTER]
-        return Load(self.registers, (const(at),))
-
-    def matrices(self, at: Expr, block: int, column: int, c: int) -> Iterator[Stmt]:
-        """Four 8x8 matrices: 16 rows by 16 columns of each subgroup. Thread i gives the address of row i % 16, half i // 16."""
-        for n, (right, low) in enumerate(((0, 0), (0, 8), (8, 0), (8, 8))):
-            x, y = (self.value(block + low, column + c + right + e) for e in (0, 1))
-            word = Var("word", UINT32, self.context.unique("word"))
-            yield self.engines.pack(x, y, self.s.dst.dtype, word)
-            yield Store(self.words, (const(n),), word)
-        row, lane = self.lane()
-        row = binary("+", binary("+", row, block), binary("%", lane, 16))
-        target = self.element(at, row, binary("+", binary("*", binary("//", lane, 16), 8), c))
-        yield self.engines.store_matrices(
-            Place(self.stage, (target,), "w", window=True), Place(self.words, (const(0),))
-        )
-
-    def pairs(self, at: Expr, block: int, column: int, c: int) -> Iterator[Stmt]:
-        """Two neighbours in each of this thread's two rows."""
-        row, lane = self.lane()
-        for low in (0, 8):
-            for e in (0, 1):
-                there = binary("+", binary("+", row, block + low), binary("//", lane, 4))
-                across = binary("+", binary("*", binary("%", lane, 4), 2), c + e)
-                value = cast(self.value(block + low, column + c + e), self.s.dst.dtype)
-                yield Store(self.stage, (self.element(at, there, across),), value, span=self.s.span)

@@ -38,6 +38,7 @@ class MatrixTask:
     """``c += a b`` on the matrix engine by all groups of the block. ``group``: this thread's group.
 
     ``accumulate``: whether what c holds takes part; only the first products along k ask. ``number`` is the task's own.
+    ``sums``: where this group's sums are in the engine's own memory, None if they are in the registers of c.
     """
 
     choice: GemmChoice
@@ -48,3 +49,4 @@ class MatrixTask:
     group: Expr
     accumulate: Expr
     number: int
+    sums: Expr | None = None

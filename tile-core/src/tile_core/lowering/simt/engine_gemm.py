@@ -12,8 +12,10 @@ from .context import Context
 from .instructions import BulkEngines
 
 
-def product(context: Context, op: str, s: Gemm, group: Expr, accumulate: Expr) -> MatrixTask:
-    """The task of a gemm. Tiles in rings are read in the slot of ``context.slots``."""
+def product(
+    context: Context, op: str, s: Gemm, group: Expr, accumulate: Expr, sums: Expr | None = None
+) -> MatrixTask:
+    """The task of a gemm. Tiles in rings are read in the slot of ``context.slots``; ``sums`` as in the task."""
     choice = context.plan.atoms[op]
     m, n = choice.c.shape
     k = s.a.shape[0 if s.transpose_a else 1]
@@ -22,7 +24,7 @@ def product(context: Context, op: str, s: Gemm, group: Expr, accumulate: Expr) -
     a, b = _operand(context, s.a, s.transpose_a), _operand(context, s.b, s.transpose_b)
     if a.held and choice.a is not None:
         a = replace(a, layout=choice.a)
-    return MatrixTask(choice, (m, n, k), a, b, c, group, accumulate, context.unique("product"))
+    return MatrixTask(choice, (m, n, k), a, b, c, group, accumulate, context.unique("product"), sums)
 
 
 def _operand(context: Context, r: Region, transposed: bool) -> Operand:

@@ -272,6 +272,54 @@ class BulkEngines(Protocol):
         ...
 
 
+class SumsMemory(Protocol):
+    """A memory in which the matrix engine adds up: rows of a group's threads, columns of 32 bits. Addresses are ``uint32``.
+
+    One thread of a group starts products; others are told by a token. All moves are by whole subgroups, each its own rows.
+    """
+
+    @property
+    def widest(self) -> int:
+        """Columns that one move may have; powers of two up to it."""
+        ...
+
+    def reserve(self, columns: int, to: Place) -> Iterable[Stmt]:
+        """A subgroup takes so many columns, a power of two; their address is written to shared memory, seen after a barrier."""
+        ...
+
+    def where(self, at: Place, result: Var) -> Stmt:
+        """``result`` is the address that ``reserve`` wrote."""
+        ...
+
+    def release(self, base: Expr, columns: int) -> Iterable[Stmt]:
+        """The subgroup that took columns gives them back."""
+        ...
+
+    def finish(self, token: Place) -> Stmt:
+        """The engine arrives at the token when all products that this thread has started are done."""
+        ...
+
+    def load(self, cells: Expr, registers: Place, count: int) -> Stmt: ...
+
+    def loaded(self) -> Stmt:
+        """Until what this thread loads is in its registers."""
+        ...
+
+    def store(self, cells: Expr, registers: Place, count: int) -> Stmt: ...
+
+    def stored(self) -> Stmt:
+        """Until what this thread stores is in the memory."""
+        ...
+
+    def before(self) -> Stmt:
+        """What this thread did with the memory is ordered before a barrier that follows."""
+        ...
+
+    def after(self) -> Stmt:
+        """What this thread does with the memory is ordered after a barrier or wait that precedes."""
+        ...
+
+
 @dataclass(frozen=True)
 class Instructions:
     """The groups that a target has. None: it lacks them, and what is lowered has its generic form."""
@@ -284,3 +332,4 @@ class Instructions:
     dots: Dots | None = None
     succession: Succession | None = None
     bulk: BulkEngines | None = None
+    sums: SumsMemory | None = None

@@ -9,7 +9,7 @@ from itertools import groupby
 from ...dtypes import INT32
 from ...expr import Expr, Var, binary, const
 from ...expr.intervals import Interval
-from ...inference.schedule.program import Schedule, Step
+from ...inference.schedule.program import Schedule, Step, Token
 from ...program import For, Stmt
 from .barriers import UniformFor, UniformIf
 from .context import Context
@@ -23,8 +23,9 @@ class KernelSteps:
     """``base``: how many iterations ran before this run of the loop. ``run``: the statements of an op, given the number of
     the iteration in this run and in all, and how it tells that it is done. ``wait_group``: before the first op wait until
     of the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an
-    iteration. ``settled``: what stands between the loop and the last, partial steps: after it no group of this stream is at
-    work. ``settle``: the same among those steps, where the waits of the loop's own steps are missing.
+    iteration. ``waited``: the statements of an op's wait for a token, as this stream does it. ``settled``: what stands
+    between the loop and the last, partial steps: after it no group of this stream is at work. ``settle``: the same among
+    those steps, where the waits of the loop's own steps are missing.
     """
 
     context: Context
@@ -37,6 +38,7 @@ class KernelSteps:
     run: Run
     wait_group: Callable[[str, str, int], Iterable[Stmt]]
     left_out: Callable[[str], tuple[Stmt, ...]]
+    waited: Callable[[str, Token, Iterable[Stmt]], Iterable[Stmt]]
     settled: tuple[Stmt, ...] = ()
     settle: tuple[Stmt, ...] = ()
 
@@ -111,5 +113,5 @@ class KernelSteps:
         for w in step.waits:
             token = self.schedule.tokens[w.token]
             if token.kind == SIGNAL:
-                yield from self.signals.wait(self.name, token, w, instance)
+                yield from self.waited(step.op, token, self.signals.wait(self.name, token, w, instance))
         yield from self.run(step.op, iteration, instance)

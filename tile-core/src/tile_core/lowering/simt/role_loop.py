@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...dtypes import INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
 from ...expr.intervals import Interval
-from ...inference.schedule.program import Schedule
+from ...inference.schedule.program import Schedule, Token, Wait
 from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
 from ...program.visit import mapped
-from .engine_gemm import hold, product
+from .barriers import UniformIf
+from .engine_gemm import hold
 from .kernel_steps import KernelSteps
 
 if TYPE_CHECKING:
     from .roles import Roles
+    from .sums import Sums
 
 COPY, MAIN = "copy", "main"
 
@@ -52,6 +54,9 @@ class RoleLoop:
                 self.binds[s.var] = substitute(s.value, self.binds)
 
     def statements(self) -> Iterator[Stmt]:
+        sums = self.roles.sums if self.stream == MAIN else None
+        if sums and (kept := [c for c in self.accumulators() if c not in self.fresh()]):
+            yield from (*sums.put(*kept), sums.meet(), sums.memory.after())
         base: Expr = const(0)
         loop = self.loop
         if isinstance(loop.extent, Expr) and next(loads(loop.extent), None) is not None:
@@ -74,11 +79,29 @@ class RoleLoop:
             self.start_copy if self.stream == COPY else self.own_op,
             self.wait_group,
             self.left_out,
+            self.waited,
             tuple(self.settled(not self.ends_settled())) if self.stream == MAIN else (),
             tuple(self.settled()) if self.stream == MAIN else (),
         ).statements()
+        if sums:
+            yield from self.fetched(sums, loop.extent)
         if self.counter is not None:
             yield Store(self.counter, (), binary("+", base, loop.extent))
+        else:
+            yield from self.drained(loop.extent)
+
+    def drained(self, count: int | Expr) -> Iterator[Stmt]:
+        """Until this stream was told of all that the engine did: it must not arrive at a token of a block that has ended.
+
+        ``count``: iterations of all runs.
+        """
+        total = count if isinstance(count, Expr) else const(count)
+        heard = {w.token for step in self.schedule.streams[self.stream] for w in step.waits}
+        for token in self.schedule.tokens.values():
+            if token.name in heard and any(self.roles.signals_itself(p) for p in token.producers):
+                for back in range(token.slots, 0, -1):
+                    w = Wait(token.name, back)
+                    yield from self.roles.signals.wait(self.name, token, w, total)
 
     def values(self, iteration: Expr) -> dict[Var, Expr]:
         """What the loop's variable and the scalars bound in its body are in the iteration of that number."""
@@ -133,6 +156,24 @@ class RoleLoop:
             self.context.slots = {}
         yield from self.tell(op, instance)
 
+    def waited(self, op: str, token: Token, waits: Iterable[Stmt]) -> Iterable[Stmt]:
+        """A wait by who needs it.
+
+        Where the threads themselves do not touch what was copied, only the one that starts products waits: the others would not
+        be asked before it is copied anew, and could miss a phase.
+        """
+        sums = self.roles.sums
+        if sums is None or self.stream == COPY or not self.roles.signals_itself(op):
+            return waits
+        touched = any(
+            d.u in token.producers and self.ops_stream(d.v) == MAIN and not self.roles.signals_itself(d.v)
+            for d in self.schedule.deps
+        )
+        return waits if touched else (sums.leader(*waits),)
+
+    def ops_stream(self, op: str) -> str:
+        return self.schedule.ops[op].stream
+
     def wait_group(self, op: str, watched: str, pending: int) -> Iterator[Stmt]:
         """Wait for products. Accumulators that none of them writes any more may be used from here on."""
         yield self.engines.settle("tensor", pending)
@@ -147,7 +188,8 @@ class RoleLoop:
 
     def left_out(self, op: str) -> tuple[Stmt, ...]:
         """A product without an iteration still counts as a group, so that the counts of waits hold."""
-        return (self.engines.commit("tensor"),) if self.roles.on_engine(op) else ()
+        grouped = self.roles.on_engine(op) and not self.roles.signals_itself(op)
+        return (self.engines.commit("tensor"),) if grouped else ()
 
     def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
         fresh = s.c.buffer in self.roles.fresh(self.loop)
@@ -160,9 +202,10 @@ class RoleLoop:
         if written_here:
             yield self.engines.visible()
             yield Sync(1, self.context.threads)
-        yield from self.engines.multiply(product(self.context, op, s, self.roles.group, accumulate))
+        yield from self.roles.multiply(op, s, accumulate)
         if written_here:  # the threads may write these tiles again at once
-            yield self.engines.settle("tensor", 0)
+            sums = self.roles.sums
+            yield from sums.settled() if sums else (self.engines.settle("tensor", 0),)
 
     def renamed(self, s: Stmt, values: dict[Var, Expr]) -> Stmt:
         """``s`` with variables replaced; it and what is in it keep the names of their nodes."""
@@ -183,6 +226,9 @@ class RoleLoop:
             if token.kind != "signal" or op not in token.producers:
                 continue
             place = self.roles.signals.at(self.name, token, instance)
+            if self.roles.sums and self.roles.signals_itself(op):
+                yield self.roles.sums.leader(self.roles.sums.memory.finish(place))
+                continue
             together = self.roles.rules.group if is_end(op) else self.context.plan.info.subgroup
             if not is_end(op):
                 yield self.engines.subgroup_sync()
@@ -203,10 +249,30 @@ class RoleLoop:
             for w in s.waits
         )
 
+    def accumulators(self) -> tuple[Buffer, ...]:
+        """Fragments that products of this loop add to on the matrix engine."""
+        used = [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
+        return tuple(dict.fromkeys(s.c.buffer.storage for s in used))
+
+    def fresh(self) -> set[Buffer]:
+        """Those of them that the first product begins."""
+        return {c.storage for c in self.roles.fresh(self.loop)}
+
     def settled(self, wait: bool = True) -> Iterator[Stmt]:
         """No product of this loop is at work any more, and the accumulators may be used. ``wait``: some may be."""
-        used = [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
+        used = self.accumulators() if self.roles.sums is None else ()
         if used and wait:
             yield self.engines.settle("tensor", 0)
-        for c in dict.fromkeys(s.c.buffer.storage for s in used):
+        for c in used:
             yield hold(self.context, self.engines, c)
+
+    def fetched(self, sums: Sums, extent: int | Expr) -> Iterator[Stmt]:
+        """After the loop the sums are in the registers; without an iteration a fresh one was never in the engine's memory."""
+        used, fresh = self.accumulators(), self.fresh()
+        if not used:
+            return
+        body = (*sums.finished(), *sums.fetched(*used))
+        if isinstance(extent, int) or not fresh:
+            yield from body if extent != 0 or not fresh else ()
+        else:
+            yield UniformIf(binary(">", extent, 0), body, span=self.loop.span)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...dtypes import BOOL, HANDLE, INT32, UINT64
-from ...expr import Buffer, Expr, Space, Var, binary, const
+from ...expr import Buffer, Expr, Load, Space, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
 from ...inference.schedule.program import Schedule, Token
@@ -30,6 +30,7 @@ from .reuse import reuse
 from .role_loop import COPY, MAIN, RoleLoop, is_end
 from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
+from .sums import Sums
 
 OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
 FEW_REGISTERS = {2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
@@ -103,7 +104,10 @@ class Roles:
             for name in reuse(self.launch, plan.bulk, plan.info)
         }
         self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
-        self.signals = Signals(self.context, engines, self.schedules, self.arrivals)
+        memory = self.context.instructions.sums
+        apart = memory is not None and has_products(self.context, self.launch)
+        more = {"finished": self.groups, "memory": 0} if apart else {}
+        self.signals = Signals(self.context, engines, self.schedules, self.arrivals, more)
         self.rings = {
             t.buffer: s.depth[t.name]
             for s in self.schedules.values()
@@ -119,6 +123,20 @@ class Roles:
             tile(self.context, storage)
             self.sizes[storage] = slot_size(self.context, storage)
         self.stores = BoxStore(self.context, self.group, self.box, self.spare())
+        self.sums = (
+            Sums(
+                self.context,
+                self.launch,
+                engines,
+                memory,
+                self.signals,
+                self.group,
+                self.groups,
+                self.stores.meet,
+            )
+            if memory is not None and apart
+            else None
+        )
 
     def spare(self) -> int:
         """Bytes of shared memory that no tile of the user and no ring takes."""
@@ -140,8 +158,10 @@ class Roles:
         body = (
             self.engines.uniform(binary("//", thread, self.rules.group), self.group),
             If(binary("==", thread, 0), self.signals.prepare()),
+            *(self.sums.reserve() if self.sums else ()),
             self.engines.meet() if self.sharing else Sync(),
             If(binary("==", self.group, self.groups), ahead, mine),
+            *(self.sums.release() if self.sums else ()),
             # a block must not end while others still write into its shared memory or arrive at its tokens
             *((self.engines.meet(),) if self.sharing else ()),
         )
@@ -160,6 +180,9 @@ class Roles:
         """The launch where no copy runs ahead: the user's threads do it all, and only products are asynchronous."""
         thread, group = self.context.thread, self.rules.group
         body = (self.engines.uniform(binary("//", thread, group), self.group), *self.own_role())
+        if self.sums:
+            tokens = If(binary("==", thread, 0), self.signals.prepare())
+            body = (body[0], tokens, *self.sums.reserve(), Sync(), *body[1:], *self.sums.release())
         return replace(
             self.launch,
             vars=self.walk.vars,
@@ -193,8 +216,10 @@ class Roles:
         after = self.context.instructions.succession
         return (
             *self.quota(more=True),
+            *(self.sums.start() if self.sums else ()),
             *self.start_counters(MAIN),
             *leaving(after, waiting(after, body)),
+            *self.drained(MAIN),
             *self.stores.finish(),
         )
 
@@ -204,7 +229,7 @@ class Roles:
         again = reuse(self.launch, self.context.plan.bulk, self.context.plan.info)
         hints = tuple(self.engines.keep(again[name], v) for name, v in self.hints.items())
         copies = waiting(self.context.instructions.succession, self.walk.around(body))
-        work = If(chosen, (*hints, *self.start_counters(COPY), *copies))
+        work = If(chosen, (*hints, *self.start_counters(COPY), *copies, *self.drained(COPY)))
         first = self.context.threads + self.context.plan.info.subgroup
         return (
             *self.quota(more=False),
@@ -262,11 +287,26 @@ class Roles:
     def product_at_once(self, s: Gemm) -> Iterator[Stmt]:
         """A product outside the steps of a scheduled loop: the threads wait for it."""
         op = self.context.name_of(s)
+        c, sums = s.c.buffer.storage, self.sums
+        if sums and not s.clear:
+            yield from sums.put(c)
         yield self.engines.visible()
         yield Sync(OWN_BARRIER, self.context.threads)
-        yield from self.engines.multiply(product(self.context, op, s, self.group, const(0 if s.clear else 1)))
-        yield self.engines.settle("tensor", 0)
-        yield hold(self.context, self.engines, s.c.buffer.storage)
+        if sums and not s.clear:
+            yield sums.memory.after()
+        yield from self.multiply(op, s, const(0 if s.clear else 1))
+        if sums:
+            yield from sums.finished()
+            yield from sums.fetched(c)
+        else:
+            yield self.engines.settle("tensor", 0)
+            yield hold(self.context, self.engines, c)
+
+    def multiply(self, op: str, s: Gemm, accumulate: Expr) -> Iterator[Stmt]:
+        """Start the products of a gemm: each group its own."""
+        at = self.sums.at(s.c.buffer.storage) if self.sums else None
+        started = self.engines.multiply(product(self.context, op, s, self.group, accumulate, at))
+        yield from (self.sums.leader(*started),) if self.sums else started
 
     # Loops.
 
@@ -286,6 +326,13 @@ class Roles:
         yield from RoleLoop(
             self, name, s, self.schedules[name], stream, self.counter(name, stream)
         ).statements()
+
+    def drained(self, stream: str) -> Iterator[Stmt]:
+        """At the end of a role: what the matrix engine still has to tell it of loops that run several times."""
+        for (name, of), counter in self.counters.items():
+            if of == stream:
+                loop = RoleLoop(self, name, self.loops[name], self.schedules[name], stream, counter)
+                yield from loop.drained(Load(counter, ()))
 
     def counter(self, name: str, stream: str) -> Buffer | None:
         """Counts iterations on over all runs of a loop; None if it runs once in a block."""
@@ -311,7 +358,12 @@ class Roles:
         own = [p for p in token.producers if p not in self.context.plan.bulk]
         subgroups = self.context.threads // self.context.plan.info.subgroup
         many = self.sharing.blocks if self.releases_shared(loop, token) and self.sharing else 1
-        return bool(copies) + many * sum(self.groups if is_end(p) else subgroups for p in own)
+        once = {p for p in own if is_end(p) or self.signals_itself(p)}
+        return bool(copies) + many * sum(self.groups if p in once else subgroups for p in own)
+
+    def signals_itself(self, op: str) -> bool:
+        """Whether the matrix engine arrives at tokens when it has done an op."""
+        return self.sums is not None and self.on_engine(op)
 
     def releases_shared(self, loop: str, token: Token) -> bool:
         """Whether copies that other blocks take part in wait for this token: then all of these blocks arrive."""

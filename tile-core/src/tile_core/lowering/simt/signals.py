@@ -17,12 +17,16 @@ SIGNAL = "signal"
 
 @dataclass
 class Signals:
-    """The tokens of all scheduled loops of a launch. ``arrivals``: how many arrive at a slot of a token in one iteration."""
+    """The tokens of all scheduled loops of a launch. ``arrivals``: how many arrive at a slot of a token in one iteration.
+
+    ``more``: words of the launch itself by name, and how many arrive at each (0: it is no token).
+    """
 
     context: Context
     engines: BulkEngines
     schedules: Mapping[str, Schedule]
     arrivals: Callable[[str, Token], int]
+    more: Mapping[str, int] = field(default_factory=dict[str, int])
     first: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     def __post_init__(self) -> None:
@@ -30,6 +34,9 @@ class Signals:
         for loop, token in self.tokens():
             self.first[loop, token.name] = total
             total += token.slots
+        for name in self.more:
+            self.first["", name] = total
+            total += 1
         self.words = Buffer(
             "tokens", (max(1, total),), UINT64, Space.SHARED, number=self.context.unique("tokens")
         )
@@ -50,7 +57,12 @@ class Signals:
             for loop, t in self.tokens()
             for slot in range(t.slots)
         ]
+        places += [(self.own(name), count) for name, count in self.more.items() if count]
         return tuple(self.engines.prepare(places))
+
+    def own(self, name: str) -> Place:
+        """A word of the launch itself."""
+        return Place(self.words, (const(self.first["", name]),), "rw", window=True)
 
     def slot(self, token: Token, instance: Expr) -> Expr:
         return self.context.simple(binary("truncmod", instance, token.slots))

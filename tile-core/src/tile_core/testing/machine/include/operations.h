@@ -64,12 +64,17 @@ void submit(Queue queue, Pending operation, unsigned members, const char* what, 
 void commit(Queue queue, unsigned owner);
 void wait_group(Queue queue, unsigned owner, unsigned members, unsigned left);
 void wait_all(Queue queue, unsigned owner, unsigned members);   // the open group too
-void after_queue(Queue queue, unsigned owner, uint32_t barrier);  // an arrival when all operations so far are done
+// An arrival when all operations so far are done. Who waits for it has seen their writes, and with `passes_on` also what came
+// before they were submitted; they are then over.
+void after_queue(Queue queue, unsigned owner, uint32_t barrier, bool passes_on = false);
 
 // Operations that complete at a transaction barrier; `perform` calls `complete`.
 void submit_transaction(Pending operation, const char* what);
 void complete(const Operation& operation, uint32_t barrier, int64_t bytes);
 void check_visible(const Actor& actor, uint32_t barrier);   // its initialisation, to the asynchronous proxy
+
+// `run` is called whenever the running blocks have ended, to report what they left behind.
+void when_blocks_end(void (*run)());
 
 // ---- registers that a pending matrix operation writes
 struct Registers {

@@ -14,6 +14,7 @@ struct Engine {
   u32 agent;
   u32 offset = 0;                     // a group's clock is its number plus this; every commit takes a tick, so clocks stay behind now()
   u32 committed = 0;                  // groups so far
+  Clock before;                       // what came before the operations whose arrivals pass it on
   std::vector<std::pair<u32, Pending>> operations;   // with their group; in order, those not yet waited for
 };
 std::map<std::pair<u8, unsigned>, Engine> engines;
@@ -117,22 +118,31 @@ struct ArrivalAfter : Operation {
   Engine* engine;
   u32 group;
   u32 barrier;
+  bool passes_on;
+  Clock clock;                        // what it tells
   void perform() override {
     for (auto& [g, o] : engine->operations)
       if (g <= group) machine::perform(*o);
-    Clock clock;
+    if (passes_on) finish_through(*engine, group);
     clock.raise(engine->agent, engine->offset + group);
     arrive_for(actor, barrier, clock);
   }
 };
 }  // namespace
 
-void after_queue(Queue queue, unsigned owner, u32 barrier) {
+void after_queue(Queue queue, unsigned owner, u32 barrier, bool passes_on) {
   auto arrival = std::make_unique<ArrivalAfter>();
   arrival->engine = &engine(queue, owner, 1);
   commit(queue, owner);
   arrival->group = arrival->engine->committed;
   arrival->barrier = barrier;
+  arrival->passes_on = passes_on;
+  if (passes_on) {
+    Clock& before = arrival->engine->before;
+    for (auto& [g, o] : arrival->engine->operations)
+      for (u32 agent = 0; agent < o->clocks->seen.size(); ++agent) before.raise(agent, o->clocks->seen[agent]);
+    arrival->clock.join(before);
+  }
   submit_transaction(std::move(arrival), "arrival after copies");
 }
 
@@ -163,7 +173,19 @@ void start_engines() {
   next_slot = 0;
 }
 
+namespace {
+std::vector<void (*)()>& endings() {
+  static std::vector<void (*)()> list;
+  return list;
+}
+}  // namespace
+
+void when_blocks_end(void (*run)()) {
+  if (std::find(endings().begin(), endings().end(), run) == endings().end()) endings().push_back(run);
+}
+
 void finish_engines() {
+  for (auto run : endings()) run();
   for (auto& o : transactions_pending)
     report_at("missing-wait", o->actor.site, 0, std::string(o->what) + ", issued at {0}, is still in flight when its block ends");
   for (auto& [key, e] : engines)

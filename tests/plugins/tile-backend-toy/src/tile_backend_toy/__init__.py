@@ -1,0 +1,1 @@
+"""Toy's targets for tile."""

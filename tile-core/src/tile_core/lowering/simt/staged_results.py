@@ -1,0 +1,147 @@
+"""A thread's registers of a result, converted, into a staging tile in shared memory: one piece of columns of a group's rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...dtypes import UINT32, DType
+from ...expr import Buffer, Expr, Load, Var, binary, cast, const
+from ...layout.layout import Axis, Layout
+from ...program import Copy, Place, Stmt, Store
+from .context import Context, coordinate
+from .instructions import BulkEngines
+from .places import swizzled
+
+ROWS, COLUMNS = 64, 8  # of one part of an accumulator: 4 subgroups of 16 rows; 8 columns to a matrix
+VECTOR = 16  # bytes that one move brings, as many as the places of a swizzle keep together
+
+
+def rows_of_threads(c: Layout) -> bool:
+    """Whether each thread of a group holds whole rows of an accumulator: thread t row t, and so on."""
+    rows, columns = c.shape
+    alone = all(c.place((0, 1 << n)).get(Axis.THREAD, 0) == 0 for n in range((columns - 1).bit_length()))
+    return alone and rows > ROWS and all(c.place((1 << n, 0)).get(Axis.THREAD, 0) == 1 << n for n in range(7))
+
+
+@dataclass
+class Staged(ABC):
+    """``c``: layout of the registers; ``layout``: of a staging tile, one after the other in ``stage``."""
+
+    context: Context
+    engines: BulkEngines
+    c: Layout
+    layout: Layout
+    registers: Buffer
+    stage: Buffer
+    s: Copy
+
+    def __post_init__(self) -> None:
+        rules = self.context.plan.info.bulk
+        assert rules is not None
+        self.group = rules.group
+        self.rows, self.width = self.layout.shape
+        self.words = self.context.private("packed", 4, UINT32)
+
+    @property
+    def dtype(self) -> DType:
+        return self.s.dst.dtype
+
+    @abstractmethod
+    def write(self, at: Expr, column: int) -> Iterator[Stmt]:
+        """This thread's elements of the columns from ``column`` on into the staging tile that begins at element ``at``."""
+
+    def halves(self) -> bool:
+        """Whether two results are rounded to one word."""
+        return self.dtype.is_float and self.dtype.bits == 16 and self.registers.dtype.name == "float32"
+
+    def element(self, at: Expr, row: Expr, column: Expr) -> Expr:
+        place = coordinate(self.layout, (row, column), Axis.MEMORY, self.context)
+        inside = self.context.simple(swizzled(place, self.layout.swizzle))
+        return binary("+", self.context.simple(at), inside)
+
+    def value(self, row: int, column: int) -> Expr:
+        """A register of this thread: the element so far from its first one."""
+        at = self.c.place((row, column))[Axis.REGISTER]
+        return Load(self.registers, (const(at),))
+
+    def pack(self, n: int, low: Expr, high: Expr) -> Iterator[Stmt]:
+        """Word ``n``: two results."""
+        word = Var("word", UINT32, self.context.unique("word"))
+        yield self.engines.pack(low, high, self.dtype, word)
+        yield Store(self.words, (const(n),), word)
+
+
+@dataclass
+class StagedMatrices(Staged):
+    """Registers as 8x8 matrices: a thread holds two neighbours in two rows of each, eight rows apart."""
+
+    def write(self, at: Expr, column: int) -> Iterator[Stmt]:
+        """This thread's elements of the columns from ``column`` on, converted, into the staging tile."""
+        halves = self.halves() and self.width % 16 == 0
+        for block in range(0, self.rows, ROWS):
+            for c in range(0, self.width, 16 if halves else COLUMNS):
+                if halves:
+                    yield from self.matrices(at, block, column, c)
+                else:
+                    yield from self.pairs(at, block, column, c)
+
+    def lane(self) -> tuple[Expr, Expr]:
+        """(first row of this subgroup in a part of the accumulator, this thread's number in the subgroup)."""
+        thread, lanes = self.context.thread, self.context.plan.info.subgroup
+        inside = binary("%", thread, self.group)
+        row = binary("*", binary("//", inside, lanes), 16)
+        return row, binary("%", thread, lanes)
+
+    def matrices(self, at: Expr, block: int, column: int, c: int) -> Iterator[Stmt]:
+        """Four 8x8 matrices: 16 rows by 16 columns of each subgroup. Thread i gives the address of row i % 16, half i // 16."""
+        for n, (right, low) in enumerate(((0, 0), (0, 8), (8, 0), (8, 8))):
+            x, y = (self.value(block + low, column + c + right + e) for e in (0, 1))
+            yield from self.pack(n, x, y)
+        row, lane = self.lane()
+        row = binary("+", binary("+", row, block), binary("%", lane, 16))
+        target = self.element(at, row, binary("+", binary("*", binary("//", lane, 16), 8), c))
+        yield self.engines.store_matrices(
+            Place(self.stage, (target,), "w", window=True), Place(self.words, (const(0),))
+        )
+
+    def pairs(self, at: Expr, block: int, column: int, c: int) -> Iterator[Stmt]:
+        """Two neighbours in each of this thread's two rows."""
+        row, lane = self.lane()
+        for low in (0, 8):
+            for e in (0, 1):
+                there = binary("+", binary("+", row, block + low), binary("//", lane, 4))
+                across = binary("+", binary("*", binary("%", lane, 4), 2), c + e)
+                value = cast(self.value(block + low, column + c + e), self.dtype)
+                yield Store(self.stage, (self.element(at, there, across),), value, span=self.s.span)
+
+
+@dataclass
+class StagedRows(Staged):
+    """Each thread writes whole rows, vector by vector."""
+
+    def write(self, at: Expr, column: int) -> Iterator[Stmt]:
+        vectors = self.context.instructions.vectors
+        per = VECTOR * 8 // self.dtype.bits
+        results = self.context.private("results", per, self.dtype)
+        for block in range(0, self.rows, self.group):
+            row = binary("+", binary("%", self.context.thread, self.group), block)
+            for c in range(0, self.width, per):
+                values = [self.value(block, column + c + e) for e in range(per)]
+                first = self.element(at, row, const(c))
+                if vectors is None or VECTOR not in vectors.widths:
+                    for e, x in enumerate(values):
+                        there = self.element(at, row, const(c + e))
+                        yield Store(self.stage, (there,), cast(x, self.dtype), span=self.s.span)
+                    continue
+                if self.halves():
+                    source = self.words
+                    for n in range(per // 2):
+                        yield from self.pack(n, *values[2 * n : 2 * n + 2])
+                else:
+                    source = results
+                    for e, x in enumerate(values):
+                        yield Store(results, (const(e),), cast(x, self.dtype), span=self.s.span)
+                to = Place(self.stage, (first,), "w", aligned=VECTOR)
+                yield vectors.move(to, Place(source, (const(0),), aligned=VECTOR), VECTOR)

@@ -1,0 +1,1 @@
+"""Newchip's targets for tile."""
