@@ -11,7 +11,7 @@ import pytest
 
 from tile_backend_webgpu import probe
 from tile_backend_webgpu.checks import BROWSERS
-from tile_backend_webgpu.tools import node as programs
+from tile_backend_webgpu.compiler import node as programs
 from tile_core import settings
 from tile_core.errors import BackendError
 from tile_core.hardware import Device

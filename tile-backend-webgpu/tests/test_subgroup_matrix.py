@@ -14,8 +14,8 @@ import tile_core.language as T
 from tile_backend_webgpu.atoms import MATRIX
 from tile_backend_webgpu.codegen import emit
 from tile_backend_webgpu.codegen.instructions import WgslVectors, instructions
+from tile_backend_webgpu.compiler.tint import Shader, findings
 from tile_backend_webgpu.targets import TARGETS
-from tile_backend_webgpu.tools.tint import Shader, findings
 from tile_core import interpreter
 from tile_core.backend import Source
 from tile_core.errors import BackendError
@@ -138,9 +138,11 @@ def run(source: Source, device: Device, arrays: Sequence[np.ndarray]) -> None:
     kernel([a.ctypes.data for a in arrays], [grid for _, grid, _ in launch.entries])
 
 
-@pytest.mark.parametrize(
-    ("arch", "program"), PRODUCTS[:-1], ids=IDS[:-1]
-)  # the last takes lavapipe's compiler long
+# those that lavapipe's compiler is done with in a few seconds
+QUICK = [n for n in range(len(PRODUCTS)) if n not in (3, 8, 12)]
+
+
+@pytest.mark.parametrize(("arch", "program"), [PRODUCTS[n] for n in QUICK], ids=[IDS[n] for n in QUICK])
 def test_products_are_right(without_shuffles: None, adapter: Device, arch: str, program: TileProgram):
     rng = np.random.default_rng(0)
     shapes = [(b.static_shape, b.dtype.name) for b in program.tensors]
