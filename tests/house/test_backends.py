@@ -27,6 +27,7 @@ ROOMS = {
     "codegen",
     "compiler",
     "launcher",
+    "page",
     "timer",
     "templates",
     "prelude",

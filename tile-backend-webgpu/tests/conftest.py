@@ -11,13 +11,13 @@ import pytest
 
 from tile_backend_webgpu import probe
 from tile_backend_webgpu.checks import BROWSERS
-from tile_backend_webgpu.tools import node as programs
+from tile_backend_webgpu.compiler import node as programs
 from tile_core import settings
 from tile_core.errors import BackendError
 from tile_core.hardware import Device
 
 WEB = Path(__file__).parent / "web"
-sys.path.insert(0, str(WEB))
+sys.path[:0] = [str(WEB), str(WEB.parent)]
 
 INSTALL = "run tile-backend-webgpu/tests/web/install.sh"
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tile_backend_webgpu import checks, probe
-from tile_backend_webgpu.tools import node as programs
+from tile_backend_webgpu.compiler import node as programs
 
 ROWS = {c.name: c for c in checks.CHECKS}
 

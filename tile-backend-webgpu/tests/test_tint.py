@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tile_core as tile
+from tile_backend_webgpu.compiler.tint import Shader, findings
 from tile_backend_webgpu.targets import TARGETS
-from tile_backend_webgpu.tools.tint import Shader, findings
 from tile_core.errors import InternalError, Unsupported
 from tile_core.hardware import TargetInfo
 from tile_core.registry import registry

@@ -51,7 +51,7 @@ class WebgpuBackend(Backend):
         return WgslCodegen(info)
 
     def compiler(self, info: TargetInfo) -> Compiler:
-        from .compiler import WebgpuCompiler
+        from .compiler.compiler import WebgpuCompiler
 
         return WebgpuCompiler(info)
 

@@ -9,7 +9,7 @@ from tile_core.checks import devices, package, program
 from tile_core.errors import BackendError
 
 from . import probe
-from .tools import node
+from .compiler import node
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DRIVER = (

@@ -45,9 +45,9 @@ def _grants(wanted: Granted, limits: Mapping[str, int], features: frozenset[str]
     )
 
 
-def features_of(adapter: Any) -> frozenset[str]:
-    """Names as the standard has them."""
-    return frozenset({"subgroup": "subgroups"}.get(f, f) for f in adapter.features)
+def features_of(of: Any) -> frozenset[str]:
+    """Features of an adapter or an opened device, named as the standard has them."""
+    return frozenset("subgroups" if f == "subgroup" else str(f) for f in of.features)
 
 
 def _device(index: int, adapter: Any) -> Device:

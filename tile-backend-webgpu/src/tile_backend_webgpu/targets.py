@@ -6,9 +6,11 @@ A WebGPU device is known by its limits and features, not by its chip; clocks and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tile_core.hardware import Engine, MemorySpace, Target, TargetInfo, Token
+from tile_core.hardware import Atom, Engine, MemorySpace, Target, TargetInfo, Token
+
+from .atoms import COOPERATIVE, MATRIX, SIMDGROUP
 
 KIB, MIB = 1024, 1024**2
 
@@ -27,6 +29,7 @@ ENGINES = (
     Engine("global", "interlock", "thread", shared=True),
     Engine("shared", "interlock", "thread", shared=True),
 )
+TENSOR = Engine("tensor", "interlock", "warp")
 TOKENS = (Token("barrier"),)  # workgroupBarrier
 
 
@@ -59,11 +62,22 @@ class Granted:
 
 ALL_FEATURES = frozenset({"shader-f16", "subgroups", "timestamp-query"})
 
+APPLE = Granted("apple", 32 * KIB, 4096 * MIB - 4, 1024, 10, ALL_FEATURES, 32, "apple")
+NVIDIA = Granted("nvidia", 48 * KIB, 2048 * MIB - 4, 1024, 16, ALL_FEATURES, 32, "nvidia")
+
+
+def _with_matrices(known: Granted) -> Granted:
+    """The same adapter in a browser that was started with the experimental feature; so it is never chosen by itself."""
+    return replace(known, arch=f"{known.arch}_matrix", features=known.features | {MATRIX}, word="")
+
+
 GRANTED = (
     Granted("default", 16 * KIB, 128 * MIB, 256, 8),
     Granted("lavapipe", 32 * KIB, 128 * MIB, 1024, 32, ALL_FEATURES, 8, "llvmpipe"),
-    Granted("apple", 32 * KIB, 4096 * MIB - 4, 1024, 10, ALL_FEATURES, 32, "apple"),
-    Granted("nvidia", 48 * KIB, 2048 * MIB - 4, 1024, 16, ALL_FEATURES, 32, "nvidia"),
+    APPLE,
+    NVIDIA,
+    _with_matrices(APPLE),
+    _with_matrices(NVIDIA),
 )
 BY_ARCH: Mapping[str, Granted] = {g.arch: g for g in GRANTED}
 
@@ -82,6 +96,7 @@ def _info(
     banks: int,
     registers: int,
     source: str,
+    atoms: tuple[Atom, ...] = (),
 ) -> TargetInfo:
     limits = BY_ARCH[arch]
     return TargetInfo(
@@ -91,12 +106,12 @@ def _info(
             MemorySpace("shared", limits.workgroup, 16, "block", banks=banks),
             MemorySpace("register", 64 * KIB, 4, "block"),
         ),
-        ENGINES,
+        (*ENGINES, TENSOR) if atoms else ENGINES,
         TOKENS,
         subgroup=limits.subgroup,
         max_threads=limits.invocations,
         dtypes=DTYPES,
-        atoms=(),
+        atoms=atoms,
         peaks=peaks,
         cores=cores,
         clock=clock,
@@ -143,5 +158,26 @@ TARGETS = (
         banks=32,
         registers=255,
         source="limits of NVIDIA's Vulkan driver (maxComputeSharedMemorySize 49152); not measured",
+    ),
+    # no banks: how matrices are loaded is the driver's business, so tiles stay in straight rows
+    _info(
+        "apple_matrix",
+        cores=10,
+        clock=1.4e9,
+        peaks={"float32": 3.6e12, "float16": 3.6e12, "global": 100e9},
+        banks=0,
+        registers=128,
+        source="as apple; experimental feature of Chromium, not run on any device",
+        atoms=SIMDGROUP,
+    ),
+    _info(
+        "nvidia_matrix",
+        cores=100,
+        clock=1.7e9,
+        peaks={"float32": 40e12, "float16": 170e12, "global": 1e12},
+        banks=0,
+        registers=255,
+        source="as nvidia; experimental feature of Chromium, not run on any device",
+        atoms=COOPERATIVE,
     ),
 )

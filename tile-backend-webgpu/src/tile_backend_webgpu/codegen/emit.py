@@ -21,6 +21,7 @@ from ..targets import granted
 from .addresses import Addresses
 from .functions import needed
 from .instructions import instructions
+from .matrices import EXTENSION, FEATURE, PREFIX, TRUSTED
 from .names import Names
 from .printer import Printer
 from .reuse import read_once
@@ -31,7 +32,9 @@ from .unrolling import unrolled
 from .uses import Uses
 
 FIRST = "first"  # the numbers of the first block of a dispatch: a grid may be larger than one dispatch
-HALF, SUBGROUPS = "shader-f16", "subgroups"
+HALF = "shader-f16"
+# what a text enables, and the feature of the device that it stands for
+FEATURES = {"f16": HALF, "subgroups": "subgroups", EXTENSION: FEATURE}
 
 
 class WgslCodegen:
@@ -107,6 +110,8 @@ class Module:
         struct = "\n".join(("struct Params {", *fields, "}"))
         used = self.features(body)
         head = [f"enable {name};" for name in used]
+        if EXTENSION in used:
+            head.append(TRUSTED)
         if self.shuffles:
             # that all lanes of a subgroup come here together is known from the lowering, not from the text
             head.append("diagnostic(off, subgroup_uniformity);")
@@ -115,8 +120,8 @@ class Module:
         extra = {
             "bindings": self.bindings,
             "uniforms": tuple((name, self.uniform(v)) for name, v in self.numbered()),
-            "features": tuple({"f16": HALF, "subgroups": SUBGROUPS}[name] for name in used),
-            "subgroup": self.info.subgroup if self.shuffles else 0,
+            "features": tuple(FEATURES[name] for name in used),
+            "subgroup": self.info.subgroup if self.shuffles or EXTENSION in used else 0,
             "workspaces": held,
             "resources": {"workgroup_bytes": self.workgroup_bytes},
         }
@@ -124,7 +129,12 @@ class Module:
         return Source("\n\n".join(p for p in parts if p) + "\n", "wgsl", ".wgsl", spec)
 
     def features(self, body: str) -> list[str]:
-        return ["f16"] * ("f16" in body and self.scalars.half) + ["subgroups"] * self.shuffles
+        matrices = PREFIX in body
+        return [
+            *["f16"] * ("f16" in body and self.scalars.half),
+            *["subgroups"] * (self.shuffles or matrices),
+            *[EXTENSION] * matrices,
+        ]
 
     def numbered(self) -> list[tuple[str, Var]]:
         """Uniforms under names that no keyword of WGSL has."""
@@ -163,7 +173,7 @@ class Entry:
     def builtins(self, body: list[str]) -> Iterator[str]:
         yield "@builtin(workgroup_id) block: vec3<u32>"
         yield "@builtin(local_invocation_index) invocation: u32"
-        if any("subgroup" in line for line in body):
+        if any("subgroupShuffle" in line for line in body):
             self.module.shuffles = True
             yield "@builtin(subgroup_invocation_id) lane: u32"
 

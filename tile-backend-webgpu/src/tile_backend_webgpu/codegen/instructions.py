@@ -10,6 +10,8 @@ from tile_core.hardware import TargetInfo
 from tile_core.lowering.simt.instructions import Instructions, VectorMoves
 from tile_core.program import Invoke, Place, Stmt
 
+from .matrices import SubgroupMatrices
+
 MOVE, DOT = "move", "dot"
 SWAP, BELOW, LANE = "swap", "from_below", "of_lane"
 SHUFFLES = (SWAP, BELOW, LANE)
@@ -51,7 +53,8 @@ class PackedDots:
 def instructions(info: TargetInfo) -> Instructions:
     """The groups that the target has."""
     vectors: VectorMoves = WgslVectors(info.subgroup)
-    return Instructions(vectors=vectors, dots=PackedDots())
+    wholes = SubgroupMatrices(info.atoms) if info.atoms else None
+    return Instructions(vectors=vectors, dots=PackedDots(), wholes=wholes)
 
 
 def moved_bytes(s: Invoke) -> int:

@@ -28,6 +28,8 @@ from .addresses import Addresses
 from .atomics import update
 from .expressions import Expressions
 from .instructions import BELOW, DOT, LANE, MOVE, SWAP, moved_bytes
+from .matrices import CALLS
+from .matrix_text import printed
 from .memory import Memory
 from .names import Names
 from .scalars import Scalars
@@ -55,6 +57,7 @@ class Printer:
         self.text = self.expressions.text
         self.calls: Mapping[str, Callable[[Invoke], Iterator[str]]] = {
             MOVE: self.move, DOT: self.dot, SWAP: self.swap, BELOW: self.from_below, LANE: self.of_lane,
+            **dict.fromkeys(CALLS, self.matrices),
         }  # fmt: skip
 
     def block(self, body: Sequence[Stmt], depth: int) -> Iterator[str]:
@@ -150,6 +153,9 @@ class Printer:
         yield "workgroupBarrier();"
 
     # Calls.
+
+    def matrices(self, s: Invoke) -> Iterator[str]:
+        yield from printed(self.memory, self.text, s)
 
     def move(self, s: Invoke) -> Iterator[str]:
         to, source, *rest = s.arguments

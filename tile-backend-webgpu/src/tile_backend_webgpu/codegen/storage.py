@@ -56,6 +56,8 @@ def in_memory(b: Buffer, use: Use, scalars: Scalars) -> tuple[Form, str]:
     """Form and cell of a tensor or a tile in workgroup memory."""
     own = {scalars.register(t) for t in use.dtypes | {b.dtype}}
     cell = own.pop() if len(own) == 1 else "u32"
+    if use.whole:
+        return Form.PLAIN, cell
     if use.atomic:
         signed = {t.name for t in use.dtypes | {b.dtype}} == {"int32"}
         return Form.ATOMIC, "i32" if signed else "u32"
@@ -73,6 +75,8 @@ def in_memory(b: Buffer, use: Use, scalars: Scalars) -> tuple[Form, str]:
 def private(b: Buffer, use: Use, scalars: Scalars) -> tuple[Form, str]:
     """Form and cell of an array that each invocation has for itself."""
     types = use.dtypes | {b.dtype}
+    if use.matrix:
+        return Form.PLAIN, use.matrix
     if len({t.name for t in types} - {"tfloat32"}) > 1:
         return Form.WORDS, "u32"
     return Form.PLAIN, scalars.register(b.dtype)

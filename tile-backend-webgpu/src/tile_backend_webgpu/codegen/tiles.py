@@ -110,6 +110,11 @@ def _together(tiles: Iterator[Tile]) -> list[list[Tile]]:
 
 
 def _apart(group: Sequence[Tile], uses: Uses, scalars: Scalars, tight: bool) -> Iterator[Sequence[Tile]]:
+    # what matrices are loaded from must be an array of their elements
+    whole = [t for t in group if uses[t.buffer].whole]
+    group = [t for t in group if t not in whole]
+    for cell in sorted({in_memory(t.buffer, uses[t.buffer], scalars)[1] for t in whole}):
+        yield [t for t in whole if in_memory(t.buffer, uses[t.buffer], scalars)[1] == cell]
     halves = [t for t in group if in_memory(t.buffer, uses[t.buffer], scalars)[1] == "f16"]
     if tight and len(halves) < len(group):
         halves = [t for t in halves if uses[t.buffer].stored]

@@ -11,11 +11,15 @@ from tile_core.program import Atomic, Invoke, Place, Stmt, Store
 from tile_core.program.visit import expressions, statements
 
 from .instructions import moved_bytes
+from .matrices import CALLS, is_matrix
 
 
 @dataclass
 class Use:
-    """Of one storage. ``moved_in``, ``moved_out``: bytes of the vectors written to it and read from it."""
+    """Of one storage. ``moved_in``, ``moved_out``: bytes of the vectors written to it and read from it.
+
+    ``whole``: matrices are loaded from it or stored to it. ``matrix``: the type of those that it consists of.
+    """
 
     dtypes: set[DType] = field(default_factory=set[DType])
     read: bool = False
@@ -23,6 +27,8 @@ class Use:
     moved_in: set[int] = field(default_factory=set[int])
     moved_out: set[int] = field(default_factory=set[int])
     atomic: set[DType] = field(default_factory=set[DType])
+    whole: bool = False
+    matrix: str = ""
 
     @property
     def written(self) -> bool:
@@ -66,7 +72,15 @@ class Uses:
         self[load.buffer].read = True
 
     def place(self, s: Invoke, p: Place) -> None:
-        use, size = self[p.buffer], moved_bytes(s)
+        use = self[p.buffer]
+        if s.function in CALLS:
+            use.matrix = p.type if is_matrix(p) else ""
+            use.whole = not is_matrix(p)
+            use.read |= "r" in p.access
+            if use.whole and "w" in p.access:
+                use.stored.add(p.buffer.dtype)
+            return
+        size = moved_bytes(s)
         if "r" in p.access:
             use.read = True
             use.moved_out.add(size)

@@ -6,6 +6,7 @@ from tile_core.backend import Artifact, LaunchSpec
 from tile_core.errors import BackendError
 from tile_core.hardware import Device
 
+from ..probe import features_of
 from .kernel import WebgpuKernel
 from .session import Session, opened
 
@@ -36,9 +37,7 @@ class WebgpuLauncher:
         return WebgpuKernel(session, module, launch)
 
     def _able(self, session: Session, launch: LaunchSpec) -> None:
-        have = {"subgroup": "subgroups"}
-        granted = {have.get(f, f) for f in session.device.features}
-        missing = sorted(set(launch.extra.get("features", ())) - granted)
+        missing = sorted(set(launch.extra.get("features", ())) - features_of(session.device))
         if missing:
             raise BackendError(
                 f"the kernel uses {', '.join(missing)}, which {self.device.name} does not have",

@@ -103,7 +103,8 @@ def tile_case(request: pytest.FixtureRequest) -> kernels.Case:
 @pytest.fixture
 def tile_device(request: pytest.FixtureRequest) -> Device:
     device = _given(request.param)
-    request.node.user_properties.append(("tile_device", f"{device.target}/{device.index}"))
+    told = ("tile_backend", device.target.backend), ("tile_device", f"{device.target}/{device.index}")
+    request.node.user_properties.extend(told)
     return device
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
+from typing import TYPE_CHECKING
 
 from ...dtypes import INT32, INT64, DType
 from ...expr import Binary, Buffer, Cast, Const, Expr, Space, Var, binary, const, variables
@@ -17,6 +18,9 @@ from ...program import Alloc, Launch, Stmt
 from ...verification.comparisons import Known
 from .instructions import Instructions
 
+if TYPE_CHECKING:
+    from .settling import Crossing
+
 # bytes: the widest access of a thread, a row of all banks, the longest period of a swizzle that matrix units know
 VECTOR, BANKS, SWIZZLE = 16, 128, 1024
 ZERO, WIDE = const(0), const(0, INT64)
@@ -26,7 +30,7 @@ ZERO, WIDE = const(0), const(0, INT64)
 class Context:
     """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block.
 
-    ``depths``: how many slots shared tiles have that have several.
+    ``depths``: how many slots shared tiles have that have several. ``crossings``: of accumulators that are matrices for a while.
     """
 
     plan: TilePlan
@@ -42,6 +46,7 @@ class Context:
     depths: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
     digits: dict[tuple[int, int, int], Expr] = field(default_factory=dict[tuple[int, int, int], Expr])
     known: Known = field(default_factory=Known)
+    crossings: dict[Buffer, Crossing] = field(default_factory=dict[Buffer, "Crossing"])
     viewed: frozenset[Buffer] = frozenset()
     slots: dict[Buffer, Expr] = field(
         default_factory=dict[Buffer, Expr]

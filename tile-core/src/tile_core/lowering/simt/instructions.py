@@ -45,6 +45,33 @@ class MatrixUnit(Protocol):
         ...
 
 
+class WholeMatrices(Protocol):
+    """Matrix instructions of a subgroup whose matrices move between memory and registers as wholes.
+
+    A place in an array of matrices names one of them; where its elements are is nobody's business.
+    """
+
+    def has(self, atom: Atom) -> bool:
+        """Whether there is a call for this instruction."""
+        ...
+
+    def clear(self, atom: Atom, c: Place) -> Stmt:
+        """Zeros in one matrix of the accumulator."""
+        ...
+
+    def load(self, atom: Atom, operand: str, into: Place, source: Place, step: int, turned: bool) -> Stmt:
+        """Bring a matrix of ``operand`` (a, b or c) from shared memory: rows are ``step`` elements apart; ``turned``: columns."""
+        ...
+
+    def store(self, atom: Atom, to: Place, c: Place, step: int) -> Stmt:
+        """Write a matrix of the accumulator to shared memory, in rows that are ``step`` elements apart."""
+        ...
+
+    def multiply(self, atom: Atom, c: Place, a: Place, b: Place) -> Stmt:
+        """``c += a b`` on one matrix of each."""
+        ...
+
+
 class ThreadCopies(Protocol):
     """Copies from global to shared memory that a thread starts and later waits for, in groups that end in order."""
 
@@ -306,6 +333,7 @@ class Instructions:
     """The groups that a target has. None: it lacks them, and what is lowered has its generic form."""
 
     matrix: MatrixUnit | None = None
+    wholes: WholeMatrices | None = None
     copies: ThreadCopies | None = None
     vectors: VectorMoves | None = None
     updates: Updates | None = None

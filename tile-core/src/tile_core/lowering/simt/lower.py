@@ -62,6 +62,7 @@ from .pipeline import Pipeline, pipelines
 from .pipelined import lower_pipelined
 from .places import place, placed, tile
 from .roles import Roles
+from .settling import settled
 from .staging import store_out
 
 GENERIC = Instructions()
@@ -133,6 +134,7 @@ class _Launch:
             self.context.depths.update(p.depths)
         head = self.own_numbers()
         body = self.block(self.launch.body)
+        body = settled(self.context, body)
         places = placed_tiles(self.context, body)
         body = synchronised(body, Pending(places.sharing))
         succession = self.context.instructions.succession

@@ -12,6 +12,7 @@ from .dots import DotProducts, Places, Source, width_of
 from .elementwise import Loop, element_index, lower_loop, staged_loop
 from .matrix import lower_products, unit_for
 from .nest import iterations
+from .wholes import lower_wholes, whole_for
 
 
 def lower_gemm(context: Context, name: str, s: Gemm) -> tuple[Stmt, ...]:
@@ -23,6 +24,9 @@ def lower_gemm(context: Context, name: str, s: Gemm) -> tuple[Stmt, ...]:
     unit = unit_for(context, choice)
     if choice is not None and unit is not None:
         return lower_products(context, name, s, choice, unit)
+    whole = whole_for(context, s, choice)
+    if choice is not None and whole is not None:
+        return tuple(lower_wholes(context, s, name, choice, whole))
     before: list[Stmt] = []
     a, at_a = _operand(context, f"{name}.a", s.a, before)
     b, at_b = _operand(context, f"{name}.b", s.b, before)

@@ -32,7 +32,7 @@ class WebgpuCompiler:
         if check not in CHECKS:
             raise Unsupported(f"check={check} is not known", help=f"it is one of {', '.join(CHECKS)}")
         if check == "tint":
-            from .tools.tint import refuse
+            from .tint import refuse
 
             refuse(source.text, self.info)
         return Artifact("wgsl", source.text.encode(), resources=dict(source.launch.extra["resources"]))
