@@ -68,9 +68,9 @@ def attention(
                 for i in T.Parallel(block_M):
                     # a row that has seen no key yet is shifted by 0: exp2(-inf - -inf) would be NaN
                     shift[i] = T.if_then_else(top[i] == -T.infinity("float32"), 0, top[i] * scale)
-                    rescale[i] = T.exp2(top_before[i] * scale - shift[i])
+                    rescale[i] = T.__exp2(top_before[i] * scale - shift[i])
                 for i, j in T.Parallel(block_M, block_N):
-                    scores[i, j] = T.exp2(scores[i, j] * scale - shift[i])
+                    scores[i, j] = T.__exp2(scores[i, j] * scale - shift[i])
                 T.reduce_sum(scores, row_sum, dim=1)
                 for i in T.Parallel(block_M):
                     total[i] = total[i] * rescale[i] + row_sum[i]

@@ -89,6 +89,7 @@ SCALAR: dict[str, tuple[tuple[Any, ...], Callable[..., Any]]] = {
     "truncmod": ((INTS, OTHER), lambda a, b: a - trunc_div(a, b) * b),
     "__cos": ((X,), np.cos),
     "__exp": ((X,), np.exp),
+    "__exp2": ((X,), np.exp2),
     "__exp10": ((X,), lambda a: np.power(F32(10), a)),
     "__log": ((POSITIVE,), np.log),
     "__log10": ((POSITIVE,), np.log10),

@@ -48,6 +48,11 @@ template <class T> TILE_DEVICE T tile_clz(T a) {
   constexpr int bits = 8 * sizeof(T);
   return __clz((int)((unsigned int)a << (32 - bits)) | (bits < 32 ? 1 << (31 - bits) : 0));
 }
+TILE_DEVICE float tile_fast_exp2(float x) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
 TILE_DEVICE float tile_fast_rcp(float x) {
   float out;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));

@@ -20,7 +20,7 @@ FLOAT = {
     "ieee_rcp.float": "__frcp_rn",
     "ieee_rsqrt.float": "__frsqrt_rn",
     "__exp.float": "__expf",
-    "__exp2.float": "exp2f",
+    "__exp2.float": "tile_fast_exp2",
     "__exp10.float": "__exp10f",
     "__log.float": "__logf",
     "__log2.float": "__log2f",

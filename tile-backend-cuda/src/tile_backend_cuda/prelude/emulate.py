@@ -30,6 +30,7 @@ INSTRUCTIONS = {
     "cvt.rn.f16.f32": "cuda::float_to_half",
     "cvt.rn.bf16.f32": "cuda::float_to_brain",
     "rcp.approx.ftz.f32": "1.0f / ",
+    "ex2.approx.ftz.f32": "exp2f",
 }
 
 

@@ -34,6 +34,7 @@ from .annotations import (
 from .approximate import (
     __cos,
     __exp,
+    __exp2,
     __exp10,
     __log,
     __log2,
@@ -241,6 +242,7 @@ __all__ = [
     "Vectorized",
     "__cos",
     "__exp",
+    "__exp2",
     "__exp10",
     "__log",
     "__log10",

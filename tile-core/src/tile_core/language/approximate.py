@@ -15,6 +15,11 @@ def __exp(x: Any) -> Expr:
     return call("__exp", x)
 
 
+def __exp2(x: Any) -> Expr:
+    """exp2, an approximation allowed."""
+    return call("__exp2", x)
+
+
 def __exp10(x: Any) -> Expr:
     """exp10, an approximation allowed."""
     return call("__exp10", x)

@@ -20,7 +20,10 @@ EVERY = 1 << 31  # blocks: more than a grid has
 
 @dataclass(frozen=True)
 class Walk:
-    """``vars`` and ``grid`` are those of the new launch. ``repeats``: whether a block may have several tiles."""
+    """``vars`` and ``grid`` are those of the new launch. ``repeats``: whether a block may have several tiles.
+
+    ``falling``: a block number of the user's that is counted down.
+    """
 
     context: Context
     launch: Launch
@@ -30,6 +33,7 @@ class Walk:
     total: Extent
     panel: int
     sharing: Sharing | None = None
+    falling: Var | None = None
 
     def around(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """``body`` for every tile of this block."""
@@ -54,7 +58,13 @@ class Walk:
             vars[n], grid[n] = self.context.var("pair", 1 << 31), _fewer(grid[n], many)
             mine = binary("+", binary("*", vars[n], many), self.rank)
             after = (Bind(self.sharing.var, mine),)
-        return (*self.unshared(at, vars, grid), *after)
+        found = (*self.unshared(at, vars, grid), *after)
+        return tuple(self.down(s) if isinstance(s, Bind) and s.var == self.falling else s for s in found)
+
+    def down(self, s: Bind) -> Bind:
+        """The number that was bound, from the other end."""
+        extent = self.launch.grid[self.launch.vars.index(s.var)]
+        return Bind(s.var, self.context.simple(binary("-", binary("-", extent, 1), s.value)))
 
     @property
     def rank(self) -> Expr:
@@ -98,7 +108,13 @@ def _fewer(n: Extent, parts: int) -> Extent:
     return n // parts if isinstance(n, int) else binary("//", n, parts)
 
 
-def walk(context: Context, launch: Launch, sharing: Sharing | None = None, resident: int | None = 1) -> Walk:
+def walk(
+    context: Context,
+    launch: Launch,
+    sharing: Sharing | None = None,
+    resident: int | None = 1,
+    falling: Var | None = None,
+) -> Walk:
     """The walk of a launch: ``resident`` blocks for each core that the target has, or one for each tile if these are fewer.
 
     Without ``resident`` there is a block for each tile.
@@ -125,9 +141,8 @@ def walk(context: Context, launch: Launch, sharing: Sharing | None = None, resid
             True,
         )
     context.ranges[block] = Interval(0, cores * many - 1)
-    return Walk(
-        context, launch, (block,), (blocks,), repeats, total, _panel(context, launch, sharing), sharing
-    )
+    panel = _panel(context, launch, sharing)
+    return Walk(context, launch, (block,), (blocks,), repeats, total, panel, sharing, falling)
 
 
 def _panel(context: Context, launch: Launch, sharing: Sharing | None) -> int:

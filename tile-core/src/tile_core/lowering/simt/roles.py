@@ -31,6 +31,7 @@ from .role_loop import COPY, MAIN, RoleLoop, is_end
 from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
 from .sums import Sums
+from .uneven import lengths, rising
 
 OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
 FEW_REGISTERS = {2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
@@ -83,10 +84,12 @@ class Roles:
         blocks = resident(context.plan, launch, threads, used)
         number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
         sharing = context.plan.sharing.get(number)
-        # a block whose copies run ahead goes on to its next tile without a pause; others are better replaced by the next one
-        return Roles(
-            context, launch, lower, loops, walk(context, launch, sharing, blocks if ahead else None), blocks
-        )
+        # a block whose copies run ahead goes on to its next tile without a pause. Others are better replaced by the next one,
+        # and so are blocks of which some have much more to do: who gets the next tile is then not known before
+        even = next(lengths(launch, loops.values()), None) is None
+        first = rising(context, launch, loops.values())
+        order = walk(context, launch, sharing, blocks if ahead and even else None, first)
+        return Roles(context, launch, lower, loops, order, blocks)
 
     def __post_init__(self) -> None:
         plan, engines, rules = self.context.plan, self.context.instructions.bulk, self.context.plan.info.bulk
