@@ -57,12 +57,19 @@ def attention(
             visible = T.min(seq_kv, (bx + 1) * block_M + past) if causal else seq_kv
             for k in T.Pipelined(T.ceildiv(T.max(visible, 0), block_N), num_stages=num_stages):
                 T.copy(K[bz, by, k * block_N : (k + 1) * block_N, :], K_shared)
+                T.gemm(
+                    Q_shared,
+                    K_shared,
+                    scores,
+                    transpose_B=True,
+                    clear_accum=True,
+                    policy=T.GemmWarpPolicy.FullRow,
+                )
                 for i, j in T.Parallel(block_M, block_N):
                     hidden = k * block_N + j >= seq_kv
                     if causal:
                         hidden = hidden or k * block_N + j > bx * block_M + i + past
-                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), 0)
-                T.gemm(Q_shared, K_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), scores[i, j])
                 T.copy(top, top_before)
                 T.reduce_max(scores, top, dim=1, clear=False)
                 for i in T.Parallel(block_M):

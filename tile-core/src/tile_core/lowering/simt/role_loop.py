@@ -15,9 +15,9 @@ from ...inference.schedule.program import Schedule, Token, Wait
 from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
 from ...program.visit import mapped, read_buffers, statements, written_buffers
 from .barriers import UniformIf
-from .begun import beyond_zeros
 from .engine_gemm import hold
 from .kernel_steps import KernelSteps
+from .masked import beyond_zeros, changes
 
 if TYPE_CHECKING:
     from .roles import Roles
@@ -169,11 +169,16 @@ class RoleLoop:
         yield from self.tell(op, instance)
 
     @cached_property
-    def begun(self) -> dict[str, Expr]:
-        """Of steps that fill an accumulator just before its product, and of the product: when it is more than zeros."""
-        return dict(self._begun()) if self.stream == MAIN and self.roles.sums is None else {}
+    def needed(self) -> dict[str, Expr]:
+        """When a step has anything to do, where that is not always; of a product: when its accumulator is not begun by it."""
+        out: dict[str, Expr] = {}
+        if self.stream != MAIN:
+            return out
+        out |= {op: c for op, s in self.ops.items() if (c := changes(self.context, s)) is not None}
+        return out if self.roles.sums else {**out, **dict(self._begun())}
 
     def _begun(self) -> Iterator[tuple[str, Expr]]:
+        """Steps that fill an accumulator just before its product, and the product."""
         steps = list(self.ops.items())
         for n, (op, s) in enumerate(steps):
             if (
@@ -192,10 +197,10 @@ class RoleLoop:
                 yield op, more
 
     def where_needed(self, op: str, body: Iterable[Stmt], values: dict[Var, Expr]) -> Iterable[Stmt]:
-        """The statements of a step; of one that fills an accumulator only where the product does not begin it."""
-        if op not in self.begun:
+        """The statements of a step, for the tiles for which there is anything to do."""
+        if op not in self.needed:
             return body
-        more = self.context.simple(substitute(self.begun[op], values))
+        more = self.context.simple(substitute(self.needed[op], values))
         known = getattr(more, "value", None)
         return body if known is True else () if known is False else (UniformIf(more, tuple(body)),)
 
@@ -237,8 +242,8 @@ class RoleLoop:
     def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
         fresh = s.c.buffer in self.roles.fresh(self.loop)
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
-        if op in self.begun:
-            accumulate = self.context.simple(substitute(self.begun[op], self.values(iteration)))
+        if op in self.needed:
+            accumulate = self.context.simple(substitute(self.needed[op], self.values(iteration)))
         written_here = self.operands_of_threads(s) & self.rewritten
         if written_here:
             yield from self.shown()
