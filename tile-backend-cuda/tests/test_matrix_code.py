@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,10 @@ import pytest
 from tile_backend_cuda.backend import CudaBackend
 from tile_core.hardware import Target
 from tile_core.testing.kernels import gemm
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+import flash_attention
 
 HALF = ("float16", "float32", "float32")
 LOCAL = {"LDL", "STL"}  # a thread's memory: registers were spilled or indexed by a variable
@@ -75,3 +81,30 @@ def test_types(arch: str, types: tuple[str, str, str], wanted: str) -> None:
     # 32 rows are too few for the instructions of four warps
     code = machine_code(arch, types, (32, 64, 32), transpose_b=True)
     assert wanted in code and not code & LOCAL
+
+
+# head dimension, rows of Q and of K in a block, threads, causal: what attention is run with
+ATTENTION = (
+    (64, 128, 128, 256),
+    (64, 192, 128, 384),
+    (96, 128, 128, 256),
+    (128, 128, 128, 256),
+    (128, 128, 176, 256),
+    (256, 128, 64, 256),
+)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("dim", "rows", "keys", "threads"), ATTENTION)
+def test_attention_overlaps(dim: int, rows: int, keys: int, threads: int, causal: bool):
+    """ptxas neither serialises the products (C75xx) nor spills; softmax runs while one group is at work, without a barrier."""
+    kernel = flash_attention.attention(
+        1, 16, 4096, 4096, dim, causal=causal, block_M=rows, block_N=keys, threads=threads
+    ).for_target(Target("cuda", "sm_90a"))
+    artifact = kernel.entry.artifact
+    assert artifact.findings == ()
+    assert artifact.resources["spill_stores"] == 0
+    loop = re.search(r"^( *)for \(int k = [12];.*?^\1}", kernel.source.text, re.M | re.S)
+    assert loop is not None
+    assert loop[0].count("wgmma_wait<1>") == loop[0].count("wgmma_wait<0>") == 1
+    assert "named_sync" not in loop[0]
