@@ -95,7 +95,7 @@ class Order:
         """The waits on chains that keep a dependence, between any two warps; None if there is none."""
         distance, found = d.at(depth), list[Label]()
         for first, then in self.demands(d):
-            if first[1] == then[1] and self._in_turn(d, distance):
+            if first[1] == then[1] and self.in_turn(d, distance):
                 continue
             chain = self.chain(first, then, distance, without)
             if chain is None:
@@ -103,7 +103,7 @@ class Order:
             found += chain
         return found
 
-    def _in_turn(self, d: Dep, distance: int) -> bool:
+    def in_turn(self, d: Dep, distance: int) -> bool:
         """Whether a warp runs u before v and is done with u by then, or its queue keeps them apart."""
         u, v = self.body.op[d.u], self.body.op[d.v]
         kept = d.queued or (u.stream == v.stream and not u.asynchronous)

@@ -1,0 +1,272 @@
+"""A proof by z3 that a schedule is safe and live, for every number of iterations: takes a schedule, gives what could not be proved.
+
+The state is a position of each stream (of two warps where it is cooperative: two arbitrary ones stand for all) and a count of
+completions of each asynchronous op. An invariant, written down from the waits alone, holds at the start, is kept by every
+transition, implies every dependence, and no state that satisfies it is stuck before the end. That a wait for a phase bit is the
+same as one for a count is a lemma of its own. Independent of the graph check, which argues with distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import z3
+
+from ..inference.schedule.model import BARRIER, GROUP, INTERLOCK, MEET, SIGNAL
+from ..inference.schedule.order import Order
+from ..inference.schedule.program import Schedule, Step, Token, Wait
+from ..inference.schedule.slots import order_of
+
+RLIMIT = 20_000_000  # z3's resources for one query: the same on every machine
+MOST_SLOTS = 64
+
+Agent = tuple[str, int]  # a stream or an op, and one of its warps
+Move = tuple[str, Any, list[Any], Agent]  # name, when it may happen, what it changes, whose state that is
+
+
+@dataclass(frozen=True)
+class Proof:
+    """``failures``: what was not proved, in words; ``unknown`` is one too. ``queries``: how many were asked."""
+
+    failures: tuple[str, ...]
+    queries: int
+
+
+def prove_schedule(schedule: Schedule, rlimit: int = RLIMIT, most: int = 4) -> Proof:
+    """Prove a schedule, or name what fails; ends after ``most`` failures."""
+    return _Prover(schedule, rlimit, most).run()
+
+
+@lru_cache(maxsize=MOST_SLOTS)
+def phase_lemma(slots: int) -> bool:
+    """Whether, with ``j - slots < C <= j + slots`` arrivals, the phase bit of slot ``j % slots`` tells ``C > j``.
+
+    A wait for instance j looks at the parity of the completed phases of its slot.
+    """
+    context = z3.Context()
+    c, j = z3.Ints("C j", context)
+    phases = (c - j % slots + slots - 1) / slots
+    solver = z3.Solver(ctx=context)
+    solver.add(j >= 0, c >= 0, j - slots < c, c <= j + slots, ((phases - j / slots) % 2 == 1) != (c > j))
+    return solver.check() == z3.unsat
+
+
+@dataclass
+class _State:
+    """Positions and counts as z3's variables. An odd position within a step is a synchronous op that runs."""
+
+    schedule: Schedule
+    trips: Any
+    last: Any
+    mark: str = ""
+    step: dict[Agent, Any] = field(default_factory=dict[Agent, Any])
+    place: dict[Agent, Any] = field(default_factory=dict[Agent, Any])
+    count: dict[Agent, Any] = field(default_factory=dict[Agent, Any])
+
+    def __post_init__(self) -> None:
+        context = self.trips.ctx
+        for s in self.schedule.streams:
+            for w in warps(self.schedule, s):
+                self.step[s, w] = z3.Int(f"step {s} {w}{self.mark}", context)
+                self.place[s, w] = z3.Int(f"place {s} {w}{self.mark}", context)
+        for o in self.schedule.body.ops:
+            if o.asynchronous:
+                for w in warps(self.schedule, o.stream):
+                    self.count[o.name, w] = z3.Int(f"done {o.name} {w}{self.mark}", context)
+
+    def limit(self, op: str) -> Any:
+        """How many instances there are."""
+        return self.last if self.schedule.ops[op].kind == MEET else self.trips
+
+    def _passed(self, op: str, w: int, half: int) -> Any:
+        stream = self.schedule.ops[op].stream
+        stage, at = self.schedule.places.at[op]
+        raw = self.step[stream, w] - stage + z3.If(self.place[stream, w] > 2 * at + half, 1, 0)
+        top = self.limit(op)
+        return z3.If(raw < 0, 0, z3.If(raw > top, top, raw))
+
+    def begun(self, op: str, w: int) -> Any:
+        return self._passed(op, w, 0)
+
+    def complete(self, op: str, w: int) -> Any:
+        return self.count[op, w] if (op, w) in self.count else self._passed(op, w, 1)
+
+    def at_least(self, op: str, w: int, count: Any) -> Any:
+        """Whether so many instances, or all that there are, are complete."""
+        top = self.limit(op)
+        return self.complete(op, w) >= z3.If(count > top, top, count)
+
+
+def warps(schedule: Schedule, stream: str) -> tuple[int, ...]:
+    return (0, 1) if schedule.body.stream[stream].cooperative else (0,)
+
+
+class _Prover:
+    def __init__(self, schedule: Schedule, rlimit: int, most: int) -> None:
+        self.schedule, self.rlimit, self.most = schedule, rlimit, most
+        self.context = z3.Context()
+        self.trips: Any = z3.Int("N", self.context)
+        last = self.trips - 1 + max(schedule.stages(s) for s in schedule.streams)
+        self.now = _State(schedule, self.trips, last)
+        self.then = _State(schedule, self.trips, last, "'")
+        self.failures: list[str] = []
+        self.queries = 0
+
+    def run(self) -> Proof:
+        invariant, after = list(self.invariant(self.now)), list(self.invariant(self.then))
+        for slots in {t.slots for t in self.schedule.tokens.values() if t.kind == SIGNAL}:
+            if slots > MOST_SLOTS or not phase_lemma(slots):
+                self.failures.append(f"a phase bit does not tell instances of {slots} slots apart")
+        zero = [x == 0 for v in (self.now.step, self.now.place, self.now.count) for x in v.values()]
+        self.ask("the start", *zero, self.trips >= 1, z3.Not(z3.And(invariant)))
+        moves = list(self.moves())
+        for name, enabled, change, who in moves:
+            if len(self.failures) >= self.most:
+                break
+            same = [*invariant, enabled, *change, *self.unchanged(who)]
+            self.ask(f"{name} keeps the order", *same, z3.Not(z3.And(after)))
+        if len(self.failures) < self.most:
+            self.dependences(invariant)
+            over = z3.And([self.now.step[a] == self.now.last for a in self.now.step if self.schedule.streams[a[0]]])
+            stuck = [z3.Not(enabled) for _, enabled, _, _ in moves]
+            self.ask("somebody can go on", *invariant, z3.Not(over), *stuck)
+        return Proof(tuple(self.failures), self.queries)
+
+    def ask(self, what: str, *facts: Any) -> None:
+        """Note a failure unless the facts contradict each other."""
+        self.queries += 1
+        solver = z3.SolverFor("QF_LIA", ctx=self.context)
+        solver.set("rlimit", self.rlimit)
+        solver.add(*facts)
+        answer = solver.check()
+        if answer != z3.unsat:
+            self.failures.append(f"{what}: {'not proved' if answer == z3.unknown else 'it need not'}")
+
+    def waits(self) -> Iterator[tuple[Step, int, Wait, Token]]:
+        for stream, steps in self.schedule.streams.items():
+            for s in steps:
+                for wait in s.waits:
+                    for w in warps(self.schedule, stream):
+                        yield s, w, wait, self.schedule.tokens[wait.token]
+
+    def watched(self, token: Token, op: str, w: int) -> list[Agent]:
+        """Whose completions warp ``w`` of ``op`` waits for: its own for what only the issuer sees, else those of all warps."""
+        if token.kind == BARRIER:
+            return [(op, x) for x in warps(self.schedule, self.schedule.ops[op].stream) if x != w]
+        return [
+            (u, x)
+            for u in token.producers
+            for x in ((w,) if token.kind in (GROUP, INTERLOCK) else warps(self.schedule, self.schedule.ops[u].stream))
+        ]
+
+    def gap(self, token: Token, x: str, op: str, wait: Wait) -> int:
+        """x(i - gap) is complete when ``op`` of iteration i has waited for a group."""
+        queue = self.schedule.body.queue(token.producers[0])
+        return self.schedule.places.group_gap(queue, x, op, wait.distance)
+
+    def may_pass(self, step: Step, w: int, wait: Wait, i: Any) -> Any:
+        token, now = self.schedule.tokens[wait.token], self.now
+        if token.kind == GROUP:
+            queue = self.schedule.body.queue(token.producers[0])
+            return z3.And([now.at_least(x, w, i - self.gap(token, x, step.op, wait) + 1) for x in queue])
+        j = i - wait.distance
+        here = [now.complete(u, x) >= j + 1 for u, x in self.watched(token, step.op, w)]
+        return z3.Or(j < 0, z3.And(here, self.context) if here else z3.BoolVal(True, self.context))
+
+    def invariant(self, at: _State) -> Iterator[Any]:
+        yield at.trips >= 1
+        for (s, w), step in at.step.items():
+            steps, place = self.schedule.streams[s], at.place[s, w]
+            yield from (step >= 0, step <= at.last, place >= 0, place < 2 * max(1, len(steps)))
+            yield z3.Implies(step == at.last, place == 0)
+            for n, x in enumerate(steps):
+                o = self.schedule.ops[x.op]
+                runs = place == 2 * n + 1
+                if o.asynchronous:
+                    yield z3.Not(runs)
+                elif o.kind != MEET:
+                    yield z3.Implies(runs, z3.And(step >= x.stage, step - x.stage < at.trips))
+        for (u, w), count in at.count.items():
+            yield from (count >= 0, count <= at.begun(u, w))
+            for x in self.schedule.body.queue(u):
+                if x != u and self.schedule.body.same_queue(x, u):
+                    yield z3.Or(count == 0, at.at_least(x, w, count - self.schedule.gap(x, u)))
+        for step, w, wait, token in self.waits():
+            yield from self.waited(at, step.op, w, wait, token)
+
+    def waited(self, at: _State, op: str, w: int, wait: Wait, token: Token) -> Iterator[Any]:
+        """What is so once ``op`` has waited; and that no arrival laps the slots of a token."""
+        begun = at.complete(op, w) if token.kind == BARRIER else at.begun(op, w)
+        if token.kind == GROUP:
+            for x in self.schedule.body.queue(token.producers[0]):
+                yield z3.Or(begun == 0, at.at_least(x, w, begun - self.gap(token, x, op, wait)))
+            return
+        need = begun - wait.distance
+        for u, x in self.watched(token, op, w):
+            have, top = self.event(at, token, u, x), at.limit(u)
+            yield z3.Or(begun == 0, have >= z3.If(need > top, top, need))
+            if token.kind == SIGNAL:
+                over = at.begun(op, w) == at.limit(op)
+                yield z3.Or(over, have <= z3.If(need > 0, need, 0) + token.slots)
+                for v, y in self.watched(token, op, w):
+                    if (v, y) != (u, x):
+                        yield have <= self.event(at, token, v, y) + token.slots
+
+    def event(self, at: _State, token: Token, u: str, w: int) -> Any:
+        """Who waits at a barrier waits for the others to come; elsewhere for an end."""
+        return at.begun(u, w) if token.kind == BARRIER else at.complete(u, w)
+
+    def moves(self) -> Iterator[Move]:
+        now, then = self.now, self.then
+        for (s, w), step in now.step.items():
+            steps, place = self.schedule.streams[s], now.place[s, w]
+            for n, x in enumerate(steps):
+                o, i = self.schedule.ops[x.op], step - x.stage
+                exists = z3.BoolVal(True, self.context) if o.kind == MEET else z3.And(i >= 0, i < self.trips)
+                here = z3.And(step < now.last, place == 2 * n)
+                over = [then.step[s, w] == step + 1, then.place[s, w] == 0]
+                done = over if n + 1 == len(steps) else [then.step[s, w] == step, then.place[s, w] == 2 * n + 2]
+                ready = [self.may_pass(x, w, t, i) for t in x.waits if self.kind(t) != BARRIER]
+                if o.kind != MEET:
+                    yield f"{x.op} left out", z3.And(here, z3.Not(exists)), done, (s, w)
+                begin = done if o.asynchronous else [then.step[s, w] == step, then.place[s, w] == 2 * n + 1]
+                yield f"the begin of {x.op}", z3.And([here, exists, *ready]), begin, (s, w)
+                if not o.asynchronous:
+                    met = [
+                        now.begun(u, y) >= i + 1
+                        for t in x.waits
+                        if self.kind(t) == BARRIER
+                        for u, y in self.watched(self.schedule.tokens[t.token], x.op, w)
+                    ]
+                    yield f"the end of {x.op}", z3.And([step < now.last, place == 2 * n + 1, *met]), done, (s, w)
+        for (u, w), count in now.count.items():
+            before = [
+                now.at_least(x, w, count - self.schedule.gap(x, u) + 1)
+                for x in self.schedule.body.queue(u)
+                if x != u and self.schedule.body.same_queue(x, u)
+            ]
+            ends = z3.And([count < now.begun(u, w), *before])
+            yield f"the completion of {u}", ends, [then.count[u, w] == count + 1], (u, w)
+
+    def kind(self, wait: Wait) -> str:
+        return self.schedule.tokens[wait.token].kind
+
+    def unchanged(self, who: Agent) -> list[Any]:
+        pairs = ((self.now.step, self.then.step), (self.now.place, self.then.place), (self.now.count, self.then.count))
+        return [b[a] == x for now, b in pairs for a, x in now.items() if a != who]
+
+    def dependences(self, invariant: Sequence[Any]) -> None:
+        """What memory demands follows from the invariant, between any two warps."""
+        order: Order = order_of(self.schedule)
+        for d in self.schedule.deps:
+            distance = d.at(self.schedule.depth)
+            for (u, x, _), (v, y, _) in order.demands(d):
+                if x == y and order.in_turn(d, distance):
+                    continue
+                kept = self.now.at_least(u, x, self.now.begun(v, y) - distance)
+                self.ask(f"{d}", *invariant, z3.Not(kept))
+                if len(self.failures) >= self.most:
+                    return
