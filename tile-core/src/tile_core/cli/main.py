@@ -25,6 +25,7 @@ COMMANDS = (
     Command("targets", "targets", "what can be compiled for"),
     Command("devices", "devices", "what kernels can run on here"),
     Command("inspect", "inspect", "show a kernel: its program, graph, plan, schedule, ir or source"),
+    Command("verify", "verify", "what must hold of a kernel, and whether it was proved"),
     Command("run", "run", "run a kernel on random tensors and compare it with the interpreter"),
     Command("bench", "bench", "measure a kernel"),
     Command("export", "export", "compile a kernel into a folder that `tile.load` runs without a compiler"),

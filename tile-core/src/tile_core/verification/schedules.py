@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import z3
+import z3 as z3_  # pyright: ignore[reportMissingTypeStubs]
 
 from ..inference.schedule.model import BARRIER, GROUP, INTERLOCK, MEET, SIGNAL
 from ..inference.schedule.order import Order
 from ..inference.schedule.program import Schedule, Step, Token, Wait
 from ..inference.schedule.slots import order_of
 
+z3: Any = z3_  # it has no types
 RLIMIT = 20_000_000  # z3's resources for one query: the same on every machine
 MOST_SLOTS = 64
 
@@ -130,7 +131,9 @@ class _Prover:
             self.ask(f"{name} keeps the order", *same, z3.Not(z3.And(after)))
         if len(self.failures) < self.most:
             self.dependences(invariant)
-            over = z3.And([self.now.step[a] == self.now.last for a in self.now.step if self.schedule.streams[a[0]]])
+            over = z3.And(
+                [self.now.step[a] == self.now.last for a in self.now.step if self.schedule.streams[a[0]]]
+            )
             stuck = [z3.Not(enabled) for _, enabled, _, _ in moves]
             self.ask("somebody can go on", *invariant, z3.Not(over), *stuck)
         return Proof(tuple(self.failures), self.queries)
@@ -159,7 +162,11 @@ class _Prover:
         return [
             (u, x)
             for u in token.producers
-            for x in ((w,) if token.kind in (GROUP, INTERLOCK) else warps(self.schedule, self.schedule.ops[u].stream))
+            for x in (
+                (w,)
+                if token.kind in (GROUP, INTERLOCK)
+                else warps(self.schedule, self.schedule.ops[u].stream)
+            )
         ]
 
     def gap(self, token: Token, x: str, op: str, wait: Wait) -> int:
@@ -228,7 +235,9 @@ class _Prover:
                 exists = z3.BoolVal(True, self.context) if o.kind == MEET else z3.And(i >= 0, i < self.trips)
                 here = z3.And(step < now.last, place == 2 * n)
                 over = [then.step[s, w] == step + 1, then.place[s, w] == 0]
-                done = over if n + 1 == len(steps) else [then.step[s, w] == step, then.place[s, w] == 2 * n + 2]
+                done = (
+                    over if n + 1 == len(steps) else [then.step[s, w] == step, then.place[s, w] == 2 * n + 2]
+                )
                 ready = [self.may_pass(x, w, t, i) for t in x.waits if self.kind(t) != BARRIER]
                 if o.kind != MEET:
                     yield f"{x.op} left out", z3.And(here, z3.Not(exists)), done, (s, w)
@@ -241,7 +250,12 @@ class _Prover:
                         if self.kind(t) == BARRIER
                         for u, y in self.watched(self.schedule.tokens[t.token], x.op, w)
                     ]
-                    yield f"the end of {x.op}", z3.And([step < now.last, place == 2 * n + 1, *met]), done, (s, w)
+                    yield (
+                        f"the end of {x.op}",
+                        z3.And([step < now.last, place == 2 * n + 1, *met]),
+                        done,
+                        (s, w),
+                    )
         for (u, w), count in now.count.items():
             before = [
                 now.at_least(x, w, count - self.schedule.gap(x, u) + 1)
@@ -255,7 +269,11 @@ class _Prover:
         return self.schedule.tokens[wait.token].kind
 
     def unchanged(self, who: Agent) -> list[Any]:
-        pairs = ((self.now.step, self.then.step), (self.now.place, self.then.place), (self.now.count, self.then.count))
+        pairs = (
+            (self.now.step, self.then.step),
+            (self.now.place, self.then.place),
+            (self.now.count, self.then.count),
+        )
         return [b[a] == x for now, b in pairs for a, x in now.items() if a != who]
 
     def dependences(self, invariant: Sequence[Any]) -> None:

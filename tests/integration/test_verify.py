@@ -1,0 +1,43 @@
+"""Every example's plan, for targets with and without engines: nothing fails, and what is not proved is guarded."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "device"))
+
+from example_cases import cases
+
+from tile_core.hardware import Target
+from tile_core.verification.plans import GUARDED, PROVED, verified
+
+TARGETS = ("cuda:sm_90a", "cuda:sm_80", "rocm:gfx942", "cpu")
+EXAMPLES = {c.kernel: c for c in cases("") if not c.large and "kernels" not in c.kernel and c.arguments}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str, target: str) -> None:
+    example = EXAMPLES[name]
+    module, _, function = name.rpartition(":")
+    made: Any = getattr(importlib.import_module(module), function)(*example.arguments, **example.keywords)
+    rows = verified(made.for_target(Target.parse(target)).plan)
+    assert rows
+    assert [r for r in rows if r.status not in (PROVED, GUARDED)] == []
+
+
+def test_command() -> None:
+    command = [sys.executable, "-m", "tile_core", "verify", "examples/gemm_relu.py:gemm_relu", "--json"]
+    done = subprocess.run([*command, "--target", "cuda:sm_90a"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = {r["what"]: r for r in json.loads(done.stdout)}
+    assert rows["order kept, nobody stuck (z3)"]["status"] == PROVED
+    assert rows["written once"]["status"] == PROVED

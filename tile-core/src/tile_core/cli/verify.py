@@ -1,0 +1,27 @@
+"""``tile verify``: what must hold of a kernel's plan, and whether it was proved."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from .options import kernel
+from .tables import show
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    kernel(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit status 1 if anything failed; what is not proved is said so."""
+    from ..verification.plans import FAILED, verified
+    from .loading import load
+
+    found = load(options)
+    rows = verified(found.plan)
+    shown = [{**asdict(r), "ms": f"{r.ms:.1f}"} for r in rows]
+    show(shown, as_json=options.json, title=f"{found.name} for {found.target}")
+    if not options.json:
+        print(f"\n{len(rows)} obligations in {sum(r.ms for r in rows):.0f} ms")
+    return int(any(r.status == FAILED for r in rows))

@@ -1,0 +1,117 @@
+"""What must hold of a plan, and whether it does: takes a plan, gives one row for each obligation.
+
+``unknown`` is never ``proved``. What is guarded is checked where it happens, by code or by the launch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+from ..expr import Buffer, Space
+from ..inference.bulk import BoxCopy
+from ..inference.plan import TilePlan
+from ..inference.schedule.check import faults
+from ..inference.schedule.program import Schedule
+from ..layout.layout import Axis, Layout, injective
+from ..program import Copy
+from .bounds import Status, prove_in_bounds
+from .outputs import ATOMIC, covered
+from .schedules import prove_schedule
+
+PROVED, GUARDED, OPEN, FAILED = "proved", "guarded", "not proved", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``what`` has to hold of ``of``; ``detail``: how it was shown, or what is missing. ``ms``: how long that took."""
+
+    what: str
+    of: str
+    status: str
+    detail: str
+    ms: float
+
+
+Answer = tuple[str, str]  # status and detail
+
+
+def verified(plan: TilePlan) -> list[Row]:
+    """All obligations of a plan, in the order of the rooms that made what is asked about."""
+    out: list[Row] = []
+    for what, of, ask in _obligations(plan):
+        begin = time.perf_counter()
+        status, detail = ask()
+        out.append(Row(what, of, status, detail, (time.perf_counter() - begin) * 1e3))
+    return out
+
+
+def _obligations(plan: TilePlan) -> Iterator[tuple[str, str, Callable[[], Answer]]]:
+    yield "accesses in bounds", plan.program.name, lambda: _bounds(plan)
+    for output in _written(plan):
+        yield "written once", output.name, lambda b=output: _output(plan, b)
+    for buffer, layout in plan.layouts.items():
+        yield "one place for each element", buffer.name, lambda x=layout: _layout(x)
+    for name, copy in plan.bulk.items():
+        yield "boxes are the tile", name, lambda n=name, c=copy: _boxes(plan, n, c)
+    for name, schedule in plan.schedules.items():
+        yield "order kept (graph)", name, lambda s=schedule: _graph(s)
+        yield "order kept, nobody stuck (z3)", name, lambda s=schedule: _proof(s)
+
+
+def _bounds(plan: TilePlan) -> Answer:
+    found = Counter(o.status for o in prove_in_bounds(plan.program))
+    total, guarded = sum(found.values()), found[Status.GUARD_NEEDED]
+    if found[Status.VIOLATED]:
+        return FAILED, f"{found[Status.VIOLATED]} of {total} indices leave their buffer"
+    told = f"{total - guarded} of {total} indices by intervals"
+    return (GUARDED, f"{told}, {guarded} checked where they happen") if guarded else (PROVED, told)
+
+
+def _written(plan: TilePlan) -> list[Buffer]:
+    return list(dict.fromkeys(b for n in plan.graph.nodes for b in n.writes if b.space is Space.GLOBAL))
+
+
+def _output(plan: TilePlan, b: Buffer) -> Answer:
+    reason = covered(plan.program, b)
+    if reason == ATOMIC:
+        return GUARDED, reason
+    return (OPEN, reason) if reason else (PROVED, "each element by one block, once")
+
+
+def _layout(layout: Layout) -> Answer:
+    how = f"digits of {'memory' if layout.on(Axis.MEMORY) else 'threads and registers'}"
+    if not injective(layout):
+        return FAILED, "two elements in one place"
+    return PROVED, how + (", an invertible swizzle" if layout.swizzle.bits else "")
+
+
+def _boxes(plan: TilePlan, name: str, copy: BoxCopy) -> Answer:
+    """The bytes that a token expects are those of the tile, and no two boxes meet in it."""
+    s = plan.graph.by_name[name].stmt
+    assert isinstance(s, Copy)
+    shape = s.dst.buffer.static_shape
+    if shape is None:
+        return OPEN, "the tile has no fixed size"
+    wanted = prod(shape) * s.dst.dtype.bits // 8
+    size = prod(copy.box)
+    places = sorted(p.at for p in copy.pieces)
+    if copy.bytes != wanted or places != [n * size for n in range(len(places))]:
+        return FAILED, f"{len(places)} boxes of {size} elements, {copy.bytes} bytes, for a tile of {wanted}"
+    guarded = f", {len(copy.conditions)} conditions asked at the launch" if copy.conditions else ""
+    return (GUARDED if copy.conditions else PROVED), f"{len(places)} boxes, {copy.bytes} bytes{guarded}"
+
+
+def _graph(schedule: Schedule) -> Answer:
+    found = faults(schedule)
+    return (FAILED, "; ".join(found)) if found else (PROVED, f"{len(schedule.deps)} dependences by distances")
+
+
+def _proof(schedule: Schedule) -> Answer:
+    proof = prove_schedule(schedule)
+    if proof.failures:
+        return FAILED, "; ".join(proof.failures)
+    return PROVED, f"{proof.queries} queries, for any number of iterations"
