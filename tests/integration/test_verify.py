@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "device"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 
 from example_cases import cases
 
 from tile_core.hardware import Target
 from tile_core.verification.plans import GUARDED, PROVED, verified
 
+ROOT = Path(__file__).parents[2]
 TARGETS = ("cuda:sm_90a", "cuda:sm_80", "rocm:gfx942", "cpu")
 EXAMPLES = {c.kernel: c for c in cases("") if not c.large and "kernels" not in c.kernel and c.arguments}
 
