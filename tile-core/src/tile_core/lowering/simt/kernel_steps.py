@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ...dtypes import INT32
-from ...expr import Expr, Var, binary, const
+from ...expr import Expr, Var, binary, const, dim
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule, Step, Token
 from ...program import For, Stmt
@@ -48,7 +48,8 @@ class KernelSteps:
             body = [s for step in self.steps for s in self.early(step, n)]
             yield UniformIf(binary(">", extent, n), tuple(body), span=self.loop.span)
         body = [s for step in self.steps for s in self.guarded(step, k)]
-        yield UniformFor(k, const(first), binary("-", extent, first), tuple(body), span=self.loop.span)
+        count = dim(binary("-", extent, first)) if first else extent
+        yield UniformFor(k, const(first), count, tuple(body), span=self.loop.span)
         yield from self.settled
         yield from self.last()
 
