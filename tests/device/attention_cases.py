@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from example_cases import Array, Example, Inputs, normal
 
 TIGHT = 5e-3
@@ -49,4 +50,69 @@ def variants() -> Iterator[Example]:
         )
 
 
-ATTENTIONS = (variants,)
+def _packed(lengths_q: tuple[int, ...], lengths_kv: tuple[int, ...], *tail: int) -> Inputs:
+    """Q, K and V of sequences one after the other, and where each of them begins."""
+    heads, groups, dim = tail
+
+    def made(rng: np.random.Generator) -> list[Array]:
+        q = normal(rng, "float16", sum(lengths_q), heads, dim)
+        k, v = normal(rng, "float16", 2, sum(lengths_kv), heads // groups, dim)
+        return [q, k, v, *(np.cumsum((0, *x)).astype(np.int32) for x in (lengths_q, lengths_kv))]
+
+    return made
+
+
+def packed() -> Iterator[Example]:
+    for lengths_q, lengths_kv, heads, groups, dim, how in (
+        ((64, 128), (128, 64), 2, 1, 64, {}),
+        ((17, 0, 80, 1), (17, 3, 100, 65), 4, 2, 64, {"causal": True}),
+        ((33, 70), (66, 70), 2, 1, 32, {"window": 30}),
+        ((1000, 17, 2048, 1), (1000, 250, 2048, 700), 16, 4, 128, {"causal": True, "threads": 256}),
+    ):
+        big = {"block_M": 128, "block_N": 128} if max(lengths_q) > 500 else {}
+        yield Example(
+            "attention_varlen:attention",
+            (len(lengths_q), heads, max(lengths_q), dim),
+            _packed(lengths_q, lengths_kv, heads, groups, dim),
+            by("attention_varlen", **{k: how[k] for k in ("causal", "window") if k in how}),
+            TIGHT,
+            {"groups": groups, **how, **big},
+            large=bool(big),
+            dims={"rows_q": sum(lengths_q), "rows_kv": sum(lengths_kv)},
+        )
+
+
+def _to_go_back(q: tuple[int, ...], kv: tuple[int, ...], causal: bool) -> Inputs:
+    def made(rng: np.random.Generator) -> list[Array]:
+        x = [normal(rng, "float16", *s) for s in (q, kv, kv)]
+        out, lse = importlib.import_module("attention_variants").reference(*x, causal=causal)
+        return [*x, out.astype(np.float16), normal(rng, "float16", *q), lse.astype(np.float32)]
+
+    return made
+
+
+def backward() -> Iterator[Example]:
+    for sizes, how in (
+        ((1, 2, 64, 128, 64), {}),
+        ((1, 4, 70, 97, 64), {"groups": 2, "causal": True}),
+        ((2, 2, 33, 33, 128), {"causal": True}),
+        ((1, 2, 100, 40, 32), {"causal": True}),  # the first rows see no key
+        ((1, 2, 1, 65, 32), {}),
+        ((1, 16, 2048, 2048, 128), {"causal": True, "groups": 2, "block_N": 128, "threads": 256}),
+        ((2, 8, 1000, 1000, 64), {"block_N": 128, "threads": 256}),
+    ):
+        batch, heads, seq_q, seq_kv, dim = sizes
+        q, kv = (batch, heads, seq_q, dim), (batch, heads // how.get("groups", 1), seq_kv, dim)
+        causal = how.get("causal", False)
+        yield Example(
+            "attention_backward:backward",
+            sizes,
+            _to_go_back(q, kv, causal),
+            by("attention_backward", causal=causal),
+            TIGHT,
+            how,
+            large=seq_q > 500,
+        )
+
+
+ATTENTIONS = (variants, packed, backward)

@@ -28,6 +28,7 @@ class Example:
     ``out``: shape, type and filling of the result's tensor, the third parameter; None if the kernel makes it.
     ``reference``: the result by numpy. ``tolerance``: allowed error, relative to the largest value. ``large``: too large for
     the interpreter. A kernel with several results gives a tuple of them, and so does its reference.
+    ``dims``: the sizes that stay open in the kernel.
     """
 
     kernel: str
@@ -38,6 +39,7 @@ class Example:
     keywords: dict[str, Any] = field(default_factory=dict[str, Any])
     out: tuple[tuple[int, ...], str, float] | None = None
     large: bool = False
+    dims: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def name(self) -> str:
