@@ -115,4 +115,43 @@ def backward() -> Iterator[Example]:
         )
 
 
-ATTENTIONS = (variants, packed, backward)
+def _cached(q: tuple[int, ...], lengths: tuple[int, ...], row: tuple[int, ...], many: int, how: Any) -> Inputs:
+    """A query and ``many`` caches, contiguous or in pages that lie in any order; and the sequences' lengths."""
+    most, page = max(lengths), how.get("page", 0)
+
+    def made(rng: np.random.Generator) -> list[Array]:
+        per = -(-most // page) if page else 0
+        shape = (len(lengths) * per, page, *row) if page else (len(lengths), most, *row)
+        given = [normal(rng, "float16", *q), *(normal(rng, "float16", *shape) for _ in range(many))]
+        given.append(np.array(lengths, np.int32))
+        if page:
+            given.append(rng.permutation(len(lengths) * per).astype(np.int32).reshape(-1, per))
+        return given
+
+    return made
+
+
+def decoding() -> Iterator[Example]:
+    for heads, lengths, dim, how in (
+        (4, (256, 128), 64, {"groups": 4, "splits": 2}),
+        (7, (0, 1, 200), 64, {"groups": 7, "splits": 3}),
+        (40, (70, 65), 128, {"groups": 20, "splits": 2}),
+        (2, (127, 64), 96, {"splits": 4, "page": 64}),
+        (4, (0, 250, 17), 64, {"groups": 2, "splits": 3, "page": 16}),
+        (8, (300,), 32, {"groups": 8, "splits": 1, "page": 128}),
+        (32, (8192, 1000, 1, 5000), 128, {"groups": 8, "splits": 8}),
+        (32, (8192, 1000, 1, 5000), 128, {"groups": 8, "splits": 8, "page": 64}),
+    ):
+        q, row = (len(lengths), heads, dim), (heads // how.get("groups", 1), dim)
+        yield Example(
+            "flash_decoding:decode",
+            (len(lengths), heads, max(lengths), dim),
+            _cached(q, lengths, row, 2, how),
+            by("flash_decoding"),
+            TIGHT,
+            how,
+            large=max(lengths) > 500,
+        )
+
+
+ATTENTIONS = (variants, packed, backward, decoding)
