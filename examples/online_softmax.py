@@ -22,9 +22,15 @@ class Running:
     total: Any
 
 
-def running(rows: int) -> Running:
-    """The tiles of a running softmax; call it inside a kernel, and ``start`` it."""
-    return Running(*(T.alloc_fragment((rows,), "float32") for _ in range(5)))
+@T.macro
+def running(rows):
+    """The tiles of a running softmax, still to be started."""
+    top = T.alloc_fragment((rows,), "float32")
+    before = T.alloc_fragment((rows,), "float32")
+    rescale = T.alloc_fragment((rows,), "float32")
+    row_sum = T.alloc_fragment((rows,), "float32")
+    total = T.alloc_fragment((rows,), "float32")
+    return Running(top, before, rescale, row_sum, total)
 
 
 @T.macro
