@@ -1,7 +1,7 @@
 """Flash attention, backward: the gradients of Q, K and V. Causal or not; grouped heads.
 
-Three launches: what each row's gradient has in common (delta), then for each tile of keys a walk over the queries, then dQ, which the
-tiles of keys have summed atomically in float32, in the wanted type.
+Three launches: what each row's gradient has in common (delta); then for each tile of keys a walk over the queries; then dQ,
+which the tiles of keys have summed atomically in float32, in the wanted type.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from online_softmax import LOG2E
 import tile_core as tile
 import tile_core.language as T
 
-EXAMPLE = {"backward": {"batch": 1, "heads": 4, "seq_q": 128, "seq_kv": 128, "dim": 64, "groups": 2, "causal": True}}
+EXAMPLE = {
+    "backward": {"batch": 1, "heads": 4, "seq_q": 128, "seq_kv": 128, "dim": 64, "groups": 2, "causal": True}
+}
 
 
 @T.macro

@@ -12,7 +12,9 @@ from online_softmax import LOG2E, finish, fold, running, start
 import tile_core as tile
 import tile_core.language as T
 
-EXAMPLE = {"attention": {"batch": 1, "heads": 4, "seq_q": 128, "seq_kv": 128, "dim": 64, "groups": 2, "window": 48}}
+EXAMPLE = {
+    "attention": {"batch": 1, "heads": 4, "seq_q": 128, "seq_kv": 128, "dim": 64, "groups": 2, "window": 48}
+}
 
 
 @T.macro

@@ -1,6 +1,7 @@
 """Flash decoding: one query for each sequence; its keys are split over blocks. Grouped heads; contiguous or paged cache.
 
-The query heads that share keys are the rows of a tile. What a cache holds behind a sequence's end takes no part, but must be finite.
+The query heads that share keys are the rows of a tile. What a cache holds behind a sequence's end takes no part, but must be
+finite.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def decode(
         combine(Partial, Lse, Output)
 
     q, many = (batch, heads, dim), T.ceildiv(max_kv, page or max_kv)
-    kv = (pages or batch * many, page, heads // groups, dim) if page else (batch, max_kv, heads // groups, dim)
+    kv = (
+        (pages or batch * many, page, heads // groups, dim) if page else (batch, max_kv, heads // groups, dim)
+    )
     if page:
 
         @T.prim_func

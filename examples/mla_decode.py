@@ -1,7 +1,7 @@
-"""Decoding with multi-head latent attention: all heads share one row of 512 + 64 numbers for each key, whose first 512 are the value.
+"""Decoding with multi-head latent attention: all heads share one row of 512 + 64 numbers for a key, the first 512 are its value.
 
-The keys may be split over blocks; the cache is contiguous or paged. What it holds behind a sequence's end takes no part, but must be
-finite.
+The keys may be split over blocks; the cache is contiguous or paged. What it holds behind a sequence's end takes no part, but
+must be finite.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ def fold(state, scores, weights, acc, scale):
     for i in T.Parallel(rows):
         # a row that has seen no key yet keeps its zero sum: exp2(-inf - -inf) would be NaN
         state.rescale[i] = T.if_then_else(
-            state.top[i] == -T.infinity("float32"), 1.0, T.exp2(state.before[i] * scale - state.top[i] * scale)
+            state.top[i] == -T.infinity("float32"),
+            1.0,
+            T.exp2(state.before[i] * scale - state.top[i] * scale),
         )
     for i, j in T.Parallel(rows, columns):
         scores[i, j] = T.if_then_else(
@@ -73,5 +75,7 @@ def finish(state, acc, lse, scale):
         acc[i, j] = T.if_then_else(state.total[i] > 0, acc[i, j] / state.total[i], 0)
     for i in T.Parallel(rows):
         lse[i] = T.if_then_else(
-            state.total[i] > 0, (T.log2(state.total[i]) + state.top[i] * scale) / LOG2E, -T.infinity("float32")
+            state.total[i] > 0,
+            (T.log2(state.total[i]) + state.top[i] * scale) / LOG2E,
+            -T.infinity("float32"),
         )

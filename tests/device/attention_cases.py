@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from example_cases import Array, Example, Inputs, normal
+from example_cases import Array, Example, Inputs, normal, several
 
 TIGHT = 5e-3
 
@@ -30,9 +30,15 @@ def variants() -> Iterator[Example]:
         ((1, 2, 33, 70, 128), {"causal": True, "sink": True}),
         ((1, 2, 64, 64, 256), {"causal": True, "groups": 2}),
         ((1, 4, 1, 200, 64), {"groups": 4}),
-        ((2, 16, 2048, 2048, 128), {"causal": True, "groups": 4, "block_M": 128, "block_N": 128, "threads": 256}),
+        (
+            (2, 16, 2048, 2048, 128),
+            {"causal": True, "groups": 4, "block_M": 128, "block_N": 128, "threads": 256},
+        ),
         ((2, 8, 1024, 1000, 96), {"causal": True, "block_M": 128, "threads": 256}),
-        ((2, 8, 2048, 2048, 64), {"window": 512, "sink": True, "block_M": 128, "block_N": 128, "threads": 256}),
+        (
+            (2, 8, 2048, 2048, 64),
+            {"window": 512, "sink": True, "block_M": 128, "block_N": 128, "threads": 256},
+        ),
         ((1, 4, 1000, 1000, 256), {"causal": True, "block_M": 128, "threads": 256}),
     ):
         batch, heads, seq_q, seq_kv, dim = sizes
@@ -115,7 +121,9 @@ def backward() -> Iterator[Example]:
         )
 
 
-def _cached(q: tuple[int, ...], lengths: tuple[int, ...], row: tuple[int, ...], many: int, how: Any) -> Inputs:
+def _cached(
+    q: tuple[int, ...], lengths: tuple[int, ...], row: tuple[int, ...], many: int, how: Any
+) -> Inputs:
     """A query and ``many`` caches, contiguous or in pages that lie in any order; and the sequences' lengths."""
     most, page = max(lengths), how.get("page", 0)
 
@@ -154,4 +162,44 @@ def decoding() -> Iterator[Example]:
         )
 
 
-ATTENTIONS = (variants, packed, backward, decoding)
+def latent() -> Iterator[Example]:
+    for heads, lengths, dim, rope, how in (
+        (64, (128,), 512, 64, {}),
+        (128, (0, 70), 512, 64, {"splits": 2, "page": 64}),
+        (16, (130, 1), 128, 64, {"splits": 2}),
+        (70, (100, 17), 128, 32, {"splits": 3, "page": 16}),
+        (128, (8192, 1000, 4097), 512, 64, {"splits": 4}),
+        (128, (8192, 1000, 4097), 512, 64, {"splits": 4, "page": 64}),
+    ):
+        yield Example(
+            "mla_decode:decode",
+            (len(lengths), heads, max(lengths), dim, rope),
+            _cached((len(lengths), heads, dim + rope), lengths, (dim + rope,), 1, how),
+            by("mla_decode", dim=dim),
+            TIGHT,
+            how,
+            large=max(lengths) > 500,
+        )
+
+
+def latent_prefill() -> Iterator[Example]:
+    for batch, heads, seq_q, seq_kv, causal, how in (
+        (1, 2, 64, 128, False, {}),
+        (1, 2, 70, 97, True, {}),
+        (2, 1, 33, 33, True, {}),
+        (1, 16, 2048, 2048, True, {"block_M": 128, "threads": 256}),
+    ):
+        q, kv = (batch, heads, seq_q, 192), (batch, heads, seq_kv, 128)
+        shapes = (q, kv, (batch, seq_kv, 64), kv)
+        yield Example(
+            "mla_prefill:prefill",
+            (batch, heads, seq_q, seq_kv),
+            several("float16", *shapes),
+            by("mla_prefill", causal=causal),
+            TIGHT,
+            {"causal": causal, **how},
+            large=seq_q > 500,
+        )
+
+
+ATTENTIONS = (variants, packed, backward, decoding, latent, latent_prefill)

@@ -72,7 +72,8 @@ class Example:
     def restored(self, stored: Any, like: list[Array]) -> list[Array]:
         """The results that a file holds as bytes, with types and shapes of others."""
         return [
-            np.frombuffer(stored[self.stored_as(n)].tobytes(), x.dtype).reshape(x.shape) for n, x in enumerate(like)
+            np.frombuffer(stored[self.stored_as(n)].tobytes(), x.dtype).reshape(x.shape)
+            for n, x in enumerate(like)
         ]
 
     def problem(self, got: Any, wanted: Any) -> str:

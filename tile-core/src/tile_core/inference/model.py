@@ -140,7 +140,8 @@ class Multiply(WholeTiles):
     """``c[M, N] += a[M, K] b[K, N]``; the flags say that an operand is stored the other way round.
 
     ``types``: names of the types of a, b and c. ``policy``: how the user wants the warps split. ``exact``: operands must
-    not be rounded to a shorter type. ``alone``: nothing else touches c in the loop around.
+    not be rounded to a shorter type. ``alone``: nothing else touches c in the loop around. ``placed``: operands in shared
+    memory are tiles, or parts of them that begin at known places, so a unit may read them by itself.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Multiply(WholeTiles):
     policy: str = "square"
     exact: bool = False
     alone: bool = False
+    placed: bool = True
 
     @property
     def tiles(self) -> tuple[Tile, ...]:

@@ -28,7 +28,7 @@ from ..program import (
 )
 from ..program.facts import divisors
 from ..span import Span
-from .alone import adds_alone
+from .alone import adds_alone, may_be_readable
 from .indices import Facts
 from .model import Elementwise, Home, Multiply, Op, Prefix, Problem, Reduction, Tile
 from .nest import Nest, Tiles, element_bits
@@ -155,8 +155,11 @@ class _Reader:
         types = (s.a.dtype.name, s.b.dtype.name, s.c.dtype.name)
         exact = dict(s.hints).get("precision") == "ieee"
         a, b, c = parts
-        alone = adds_alone(self.graph, node)
-        yield Multiply(node.name, a, b, c, s.transpose_a, s.transpose_b, types, s.policy, exact, alone), 1
+        alone, placed = adds_alone(self.graph, node), may_be_readable(s.a) and may_be_readable(s.b)
+        yield (
+            Multiply(node.name, a, b, c, s.transpose_a, s.transpose_b, types, s.policy, exact, alone, placed),
+            1,
+        )
         if c.name == f"{node.name}.c":
             yield self.moved(f"{node.name}.c.store", s.c, c, around, True)
 

@@ -322,6 +322,8 @@ LOOSE = {
     "int32": (0, 0),
 }
 HALVES = ("float16", "bfloat16")
+
+
 def later(m: int, n: int, block: int) -> Any:
     """Sums of rows' ends: the loop begins where a quotient says, and no pipeline hides it."""
 
