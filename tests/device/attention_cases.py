@@ -202,4 +202,63 @@ def latent_prefill() -> Iterator[Example]:
         )
 
 
-ATTENTIONS = (variants, packed, backward, decoding, latent, latent_prefill)
+def _masked(q: tuple[int, ...], kv: tuple[int, ...], block: tuple[int, int]) -> Inputs:
+    def made(rng: np.random.Generator) -> list[Array]:
+        grid = (*q[:2], -(-q[2] // block[0]), -(-kv[2] // block[1]))
+        return [*(normal(rng, "float16", *s) for s in (q, kv, kv)), rng.integers(0, 2, grid).astype(np.int8)]
+
+    return made
+
+
+def block_sparse() -> Iterator[Example]:
+    for sizes, how in (
+        ((1, 2, 128, 256, 64), {}),
+        ((2, 2, 70, 225, 32), {"causal": True}),
+        ((1, 1, 1, 65, 64), {}),
+        ((1, 2, 97, 200, 64), {"block_M": 32, "block_N": 16}),
+        ((1, 16, 4096, 4096, 128), {"causal": True, "block_M": 128, "block_N": 128, "threads": 256}),
+    ):
+        batch, heads, seq_q, seq_kv, dim = sizes
+        block = how.get("block_M", 64), how.get("block_N", 64)
+        yield Example(
+            "block_sparse_attention:attention",
+            sizes,
+            _masked((batch, heads, seq_q, dim), (batch, heads, seq_kv, dim), block),
+            by("block_sparse_attention", causal=how.get("causal", False), block_M=block[0], block_N=block[1]),
+            TIGHT,
+            how,
+            large=seq_q > 500,
+        )
+
+
+def _selected(sizes: tuple[int, ...], block: int) -> Inputs:
+    batch, seq, heads, groups, dim, count = sizes
+
+    def made(rng: np.random.Generator) -> list[Array]:
+        kv = (batch, seq, heads // groups, dim)
+        given = [normal(rng, "float16", batch, seq, heads, dim), *(normal(rng, "float16", *kv) for _ in "kv")]
+        chosen = importlib.import_module("native_sparse_attention").chosen
+        return [*given, chosen(rng, batch, seq, heads // groups, count, block)]
+
+    return made
+
+
+def selecting() -> Iterator[Example]:
+    for sizes, block in (
+        ((1, 64, 16, 16, 64, 2), 32),
+        ((2, 33, 6, 3, 32, 3), 16),
+        ((1, 17, 20, 20, 32, 1), 64),
+        ((1, 2048, 64, 16, 128, 16), 64),
+    ):
+        yield Example(
+            "native_sparse_attention:selected",
+            sizes,
+            _selected(sizes, block),
+            by("native_sparse_attention", block=block),
+            TIGHT,
+            {"block": block},
+            large=sizes[1] > 500,
+        )
+
+
+ATTENTIONS = (variants, packed, backward, decoding, latent, latent_prefill, block_sparse, selecting)
