@@ -76,7 +76,7 @@ def selected(
 
 
 def reference(q, k, v, blocks, block=64) -> tuple[np.ndarray, np.ndarray]:
-    batch, seq, heads, dim = q.shape
+    _, seq, heads, dim = q.shape
     groups = heads // k.shape[2]
     q, k, v = (np.swapaxes(x, 1, 2).astype(np.float64) for x in (q, k, v))
     k, v = (np.repeat(x, groups, axis=1) for x in (k, v))

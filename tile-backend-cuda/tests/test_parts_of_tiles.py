@@ -64,7 +64,10 @@ def turns() -> Any:
 def test_a_part_whose_place_is_not_known_is_read_by_the_threads() -> None:
     """By matrix instructions of a warp, not by single multiplications."""
     rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((64, 256)).astype(np.float16), rng.standard_normal((256, 64)).astype(np.float16)
+    x, y = (
+        rng.standard_normal((64, 256)).astype(np.float16),
+        rng.standard_normal((256, 64)).astype(np.float16),
+    )
     kernel = turns().for_target(Target.parse("cuda:sm_90a"))
     (got,) = emulated(kernel, [x, y], {})
     np.testing.assert_allclose(got, x.astype(np.float64) @ y.astype(np.float64), atol=1e-2)
