@@ -80,7 +80,7 @@ def backward(
     ):
         Delta = T.alloc_global(q[:3], "float32")
         dQ_sum = T.alloc_global(q, "float32")
-        prepare(Output, dOutput, Delta, dQ_sum, block_M)
+        prepare(Output, dOutput, Delta, dQ_sum, 32)
         with T.Kernel(T.ceildiv(seq_kv, block_N), heads // groups, batch, threads=threads) as (bx, by, bz):
             K_shared = T.alloc_shared((block_N, dim), dtype)
             V_shared = T.alloc_shared((block_N, dim), dtype)
@@ -131,7 +131,7 @@ def backward(
                 dK_acc[i, d] *= scale
             T.copy(dK_acc, dK[bz, by, bx * block_N : (bx + 1) * block_N, :])
             T.copy(dV_acc, dV[bz, by, bx * block_N : (bx + 1) * block_N, :])
-        scaled(dQ_sum, dQ, scale, block_M)
+        scaled(dQ_sum, dQ, scale, 32)
 
     return kernel
 

@@ -107,6 +107,7 @@ def main() -> None:
     shape = (sizes["batch"], sizes["heads"], sizes["seq_q"], sizes["dim"])
     q, k, v = rng.standard_normal((3, *shape)).astype(np.float16)
     mask = rng.integers(0, 2, (shape[0], shape[1], 4, 4)).astype(np.int8)
+    mask[..., 0] = 1
     for causal in (False, True):
         got = attention(**sizes, causal=causal)(q, k, v, mask)
         errors = [np.abs(x - y).max() for x, y in zip(got, reference(q, k, v, mask, causal), strict=True)]
