@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 
 from ..expr import Buffer, Const, Space
@@ -64,7 +63,7 @@ def begins(layout: Layout, r: Region) -> int | None:
         return None
     if any(s % prod(i.extent for i in digits[1:]) for s, digits in zip(start, groups, strict=True)):
         return None
-    at = replace(layout, swizzle=Layout(layout.shape, layout.iters).swizzle).place(start).get(Axis.MEMORY, 0)
+    at = Layout(layout.shape, layout.iters).place(start).get(Axis.MEMORY, 0)
     return None if at % (1 << len(layout.swizzle.columns)) else at
 
 
