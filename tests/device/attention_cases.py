@@ -17,8 +17,8 @@ def by(module: str, **keywords: Any) -> Callable[..., Any]:
     return lambda *arrays: importlib.import_module(module).reference(*arrays, **keywords)
 
 
-def _with_sinks(heads: int, *shapes: tuple[int, ...]) -> Inputs:
-    return lambda rng: [*(normal(rng, "float16", *s) for s in shapes), normal(rng, "float32", heads)]
+def _with_sinks(heads: int, dtype: str, *shapes: tuple[int, ...]) -> Inputs:
+    return lambda rng: [*(normal(rng, dtype, *s) for s in shapes), normal(rng, "float32", heads)]
 
 
 def variants() -> Iterator[Example]:
@@ -30,6 +30,7 @@ def variants() -> Iterator[Example]:
         ((1, 2, 33, 70, 128), {"causal": True, "sink": True}),
         ((1, 2, 64, 64, 256), {"causal": True, "groups": 2}),
         ((1, 4, 1, 200, 64), {"groups": 4}),
+        ((1, 2, 40, 90, 64), {"causal": True, "dtype": "bfloat16"}),
         (
             (2, 16, 2048, 2048, 128),
             {"causal": True, "groups": 4, "block_M": 128, "block_N": 128, "threads": 256},
@@ -44,13 +45,14 @@ def variants() -> Iterator[Example]:
         batch, heads, seq_q, seq_kv, dim = sizes
         q, kv = (batch, heads, seq_q, dim), (batch, heads // how.get("groups", 1), seq_kv, dim)
         seen = {k: how[k] for k in ("causal", "window") if k in how}
-        data = _with_sinks(heads, q, kv, kv)
+        dtype = how.get("dtype", "float16")
+        data = _with_sinks(heads, dtype, q, kv, kv)
         yield Example(
             "attention_variants:attention",
             sizes,
             data if how.get("sink") else (lambda rng, d=data: d(rng)[:3]),
             by("attention_variants", **seen),
-            TIGHT,
+            TIGHT if dtype == "float16" else 8 * TIGHT,
             how,
             large=seq_q > 500,
         )
@@ -164,12 +166,12 @@ def decoding() -> Iterator[Example]:
 
 def latent() -> Iterator[Example]:
     for heads, lengths, dim, rope, how in (
-        (64, (128,), 512, 64, {}),
+        (64, (128,), 512, 64, {"num_stages": 2}),
         (128, (0, 70), 512, 64, {"splits": 2, "page": 64}),
         (16, (130, 1), 128, 64, {"splits": 2}),
         (70, (100, 17), 128, 32, {"splits": 3, "page": 16}),
-        (128, (8192, 1000, 4097), 512, 64, {"splits": 4}),
-        (128, (8192, 1000, 4097), 512, 64, {"splits": 4, "page": 64}),
+        (128, (8192, 1000, 4097), 512, 64, {"splits": 4, "num_stages": 2}),
+        (128, (8192, 1000, 4097), 512, 64, {"splits": 4, "page": 64, "num_stages": 2}),
     ):
         yield Example(
             "mla_decode:decode",
