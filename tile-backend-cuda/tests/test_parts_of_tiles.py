@@ -74,28 +74,22 @@ def test_a_part_whose_place_is_not_known_is_read_by_the_threads() -> None:
     assert "mma_m16n8k16" in kernel.source.text.split('extern "C"')[-1]
 
 
+UP, HALF = slice(0, 64), slice(0, 128)
+PARTS = [  # of A, of B, whether B is stored the other way round, whether the matrix unit reads them by itself
+    ((UP, HALF), (BOTH, slice(64, 128)), False, True),
+    ((slice(64, 128), slice(128, 256)), (BOTH, slice(192, 256)), False, True),
+    ((slice(8, 72), slice(64, 128)), (slice(64, 128), slice(128, 192)), True, True),
+    ((UP, UP), (slice(16, 80), UP), False, True),
+    ((UP, HALF), (BOTH, slice(32, 96)), False, True),  # with narrower panels, that a part may begin with one
+    ((UP, slice(16, 80)), (UP, UP), True, True),
+    ((UP, slice(8, 72)), (UP, UP), True, True),  # without panels
+    ((UP, slice(4, 68)), (UP, UP), True, False),  # within 16 bytes
+    ((slice(3, 67), UP), (UP, UP), True, False),  # within eight rows
+]
+
+
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a", "sm_80"])
-@pytest.mark.parametrize(
-    ("a", "b", "transposed", "alone"),
-    [
-        ((slice(0, 64), slice(0, 128)), (BOTH, slice(64, 128)), False, True),
-        ((slice(64, 128), slice(128, 256)), (BOTH, slice(192, 256)), False, True),
-        ((slice(8, 72), slice(64, 128)), (slice(64, 128), slice(128, 192)), True, True),
-        ((slice(0, 64), slice(0, 64)), (slice(16, 80), slice(0, 64)), False, True),
-        (
-            (slice(3, 67), slice(0, 64)),
-            (slice(0, 64), slice(0, 64)),
-            True,
-            False,
-        ),  # within a pattern of the swizzle
-        (
-            (slice(0, 64), slice(16, 80)),
-            (slice(0, 64), slice(0, 64)),
-            True,
-            False,
-        ),  # from a panel into the next
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "transposed", "alone"), PARTS)
 def test_parts(arch: str, a: Any, b: Any, transposed: bool, alone: bool) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 128, 256)).astype(np.float16)
@@ -103,5 +97,7 @@ def test_parts(arch: str, a: Any, b: Any, transposed: bool, alone: bool) -> None
     (got,) = emulated(kernel, [x, y], {})
     right = y[b].astype(np.float64)
     np.testing.assert_allclose(got, x[a].astype(np.float64) @ (right.T if transposed else right), atol=1e-2)
+    code = kernel.source.text.split('extern "C"')[-1]
+    assert "mma" in code  # never by single multiplications
     if arch == "sm_90a":
-        assert ("wgmma_m64n64k16_f32_f16" in kernel.source.text.split('extern "C"')[-1]) == alone
+        assert ("wgmma_m64n64k16_f32_f16" in code) == alone

@@ -9,10 +9,12 @@ from ..expr import Buffer, Const, Space
 from ..graph import Graph, Node
 from ..hardware import BulkRules
 from ..layout.layout import Axis, Layout, grouped
+from ..layout.panels import CHUNK_BITS
 from ..program import For, Gemm, Region
 from .model import GemmChoice
 from .rules.gemm import flipped
 
+ROWS = 8  # of the blocks that tiles in shared memory are made of for matrix engines
 Layouts = Mapping[Buffer, Layout]
 
 
@@ -71,10 +73,11 @@ def may_be_readable(r: Region) -> bool:
     """Whether some layout of the tile lets the engine read the operand: asked before there is one."""
     if r.buffer.space is not Space.SHARED:
         return True
-    return (
-        r.buffer.source is None
-        and r.buffer.ndim == 2
-        and (r.whole or all(isinstance(s, Const) for s in r.start))
+    if r.buffer.source is not None or r.buffer.ndim != 2:
+        return False
+    units = ROWS, CHUNK_BITS // r.dtype.bits
+    return r.whole or all(
+        isinstance(s, Const) and s.value % u == 0 for s, u in zip(r.start, units, strict=True)
     )
 
 

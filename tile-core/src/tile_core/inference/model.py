@@ -172,11 +172,15 @@ Op = Elementwise | Reduction | Prefix | Multiply
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The shared tile that a gemm operand of ``shape`` lies in. ``view``: the operand is all of it in another shape."""
+    """The shared tile that a gemm operand of ``shape`` lies in. ``view``: the operand is all of it in another shape.
+
+    ``column``: the tile's column with which it begins, as far as that is a number.
+    """
 
     tile: str
     shape: Shape
     view: bool = False
+    column: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..errors import KernelError
-from ..expr import Buffer, Space, Var
+from ..expr import Buffer, Const, Space, Var
 from ..graph import Graph, Node
 from ..layout.layout import Axis, Layout, injective
 from ..program import (
@@ -200,7 +200,8 @@ class _Reader:
             and prod(shape) == prod(home.shape)
         )
         part = buffer.source is None and buffer.ndim >= 2 and not any(r.point[-2:])
-        self.homes[name] = Home(home.name, shape if part or alike else (), alike)
+        column = r.start[-1].value if part and isinstance(r.start[-1], Const) else 0
+        self.homes[name] = Home(home.name, shape if part or alike else (), alike, int(column))
         return Tile(name, shape, bits, Space.SHARED)
 
     def temporary(self, r: Region, name: str) -> Tile:
