@@ -27,17 +27,19 @@ class Example:
 
     ``out``: shape, type and filling of the result's tensor, the third parameter; None if the kernel makes it.
     ``reference``: the result by numpy. ``tolerance``: allowed error, relative to the largest value. ``large``: too large for
-    the interpreter.
+    the interpreter. A kernel with several results gives a tuple of them, and so does its reference.
+    ``dims``: the sizes that stay open in the kernel.
     """
 
     kernel: str
     arguments: tuple[Any, ...] | None
     inputs: Inputs
-    reference: Callable[..., Array]
+    reference: Callable[..., Any]
     tolerance: float = 1e-2
     keywords: dict[str, Any] = field(default_factory=dict[str, Any])
     out: tuple[tuple[int, ...], str, float] | None = None
     large: bool = False
+    dims: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def name(self) -> str:
@@ -63,18 +65,40 @@ class Example:
         made(*tensors[:2], out, *tensors[2:])
         return out
 
-    def problem(self, got: Array, wanted: Array) -> str:
-        """What is wrong with a result; "" if nothing is."""
+    def stored_as(self, number: int) -> str:
+        """The name under which a file of results holds this one."""
+        return f"{self.name}#{number}" if number else self.name
+
+    def restored(self, stored: Any, like: list[Array]) -> list[Array]:
+        """The results that a file holds as bytes, with types and shapes of others."""
+        return [
+            np.frombuffer(stored[self.stored_as(n)].tobytes(), x.dtype).reshape(x.shape)
+            for n, x in enumerate(like)
+        ]
+
+    def problem(self, got: Any, wanted: Any) -> str:
+        """What is wrong with the results; "" if nothing is."""
+        pairs = list(zip(several_or_one(got), several_or_one(wanted), strict=True))
+        found = [self._problem(x, y) for x, y in pairs]
+        return "; ".join(f"result {n}: {p}" if len(found) > 1 else p for n, p in enumerate(found) if p)
+
+    def _problem(self, got: Array, wanted: Array) -> str:
         x, y = (v.astype(np.float64) for v in (got, wanted))
         if x.shape != y.shape:
             return f"shape {x.shape} instead of {y.shape}"
-        error = np.where(np.isfinite(x), np.abs(x - y), np.inf)
-        allowed = self.tolerance * max(np.abs(y).max(initial=0), 1e-6)
+        same = (x == y) & np.isinf(y)  # the logarithm of an empty sum is -inf
+        error = np.where(np.isfinite(x), np.abs(x - np.where(same, 0, y)), np.where(same, 0, np.inf))
+        allowed = self.tolerance * max(np.abs(y[np.isfinite(y)]).max(initial=0), 1e-6)
         bad = np.argwhere(error > allowed)
         if not len(bad):
             return ""
         at = tuple(bad[0])
         return f"{len(bad)} of {x.size} elements are off, the first {[int(i) for i in at]} is {x[at]} instead of {y[at]}"
+
+
+def several_or_one(results: Any) -> tuple[Any, ...]:
+    """The results of a call as a tuple, also if there is only one."""
+    return tuple(results) if isinstance(results, (tuple, list)) else (results,)
 
 
 def typed(name: str) -> np.dtype:
@@ -327,4 +351,6 @@ FAMILIES = (
 
 def cases(only: str = "") -> list[Example]:
     """All of them whose name contains ``only``."""
-    return [e for family in FAMILIES for e in family() if only in e.name]
+    from attention_cases import ATTENTIONS  # it is made of what is defined here
+
+    return [e for family in (*FAMILIES, *ATTENTIONS) for e in family() if only in e.name]

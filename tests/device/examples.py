@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from example_cases import Example, cases, typed
+from example_cases import Example, cases, several_or_one, typed
 from isolated import add_range, perform, summary, supervise
 from packed import first_on_path, unpacked
 
@@ -55,14 +55,15 @@ def check(example: Example, stored: Any, on_gpu: bool) -> str:
     send, fetch = (uploaded, downloaded) if on_gpu else (np.copy, np.asarray)
     data = example.data()
     tensors = [send(a) for a in data]
-    wanted = None if example.name in stored else example.reference(*data)
+    wanted = None if example.stored_as(0) in stored else example.reference(*data)
     for call in ("cold", "warm"):
         empty = example.result()
         begin = time.perf_counter()
-        got = fetch(example.run(tensors, None if empty is None else send(empty)))
+        returned = example.run(tensors, None if empty is None else send(empty))
+        got = [fetch(r) for r in several_or_one(returned)]
         spent = time.perf_counter() - begin
         if wanted is None:
-            wanted = np.frombuffer(stored[example.name].tobytes(), got.dtype).reshape(got.shape)
+            wanted = example.restored(stored, got)
         if problem := example.problem(got, wanted):
             return f"{call} call: {problem}"
         print(f"{example.name}: {call} call {spent * 1e3:.1f} ms", file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 import numpy as np
-from example_cases import cases
+from example_cases import cases, several_or_one
 from packed import wheels
 
 import tile_core as tile
@@ -35,8 +35,9 @@ def main() -> int:
         data, out = example.data(), example.result()
         with tile.target("interpreter"):
             got = example.run(data, out)
-        # bytes: the file's reader does not know ml_dtypes
-        stored[example.name] = np.frombuffer(np.ascontiguousarray(got).tobytes(), np.uint8)
+        for n, result in enumerate(several_or_one(got)):
+            # bytes: the file's reader does not know ml_dtypes
+            stored[example.stored_as(n)] = np.frombuffer(np.ascontiguousarray(result).tobytes(), np.uint8)
         if problem := example.problem(got, example.reference(*data)):
             wrong += 1
             print(f"{example.name}: the interpreter and numpy disagree: {problem}", flush=True)

@@ -14,11 +14,11 @@ from tile_core.hardware import Device
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "device"))
 
-from example_cases import Example, cases
+from example_cases import FAMILIES, Example
 
 # what the tiles of an example need beyond the 16 KB of the default limits
 SMALLER = {"flash_attention:attention": {"block_M": 32, "block_N": 32}}
-SMALL = [c for c in cases("") if not c.large and "kernels" not in c.kernel]
+SMALL = [c for family in FAMILIES for c in family() if not c.large and "kernels" not in c.kernel]
 # for the default limits the last, which is the most ragged, of each kernel
 LAST = tuple({c.kernel: c for c in SMALL}.values())
 RUNS = [*((e, "lavapipe") for e in SMALL), *((e, "default") for e in LAST)]

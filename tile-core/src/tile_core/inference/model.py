@@ -140,7 +140,8 @@ class Multiply(WholeTiles):
     """``c[M, N] += a[M, K] b[K, N]``; the flags say that an operand is stored the other way round.
 
     ``types``: names of the types of a, b and c. ``policy``: how the user wants the warps split. ``exact``: operands must
-    not be rounded to a shorter type. ``alone``: nothing else touches c in the loop around.
+    not be rounded to a shorter type. ``alone``: nothing else touches c in the loop around. ``placed``: operands in shared
+    memory are tiles, or parts of them that begin at known places, so a unit may read them by itself.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Multiply(WholeTiles):
     policy: str = "square"
     exact: bool = False
     alone: bool = False
+    placed: bool = True
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
@@ -170,11 +172,15 @@ Op = Elementwise | Reduction | Prefix | Multiply
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The shared tile that a gemm operand of ``shape`` lies in. ``view``: the operand is all of it in another shape."""
+    """The shared tile that a gemm operand of ``shape`` lies in. ``view``: the operand is all of it in another shape.
+
+    ``column``: the tile's column with which it begins, as far as that is a number.
+    """
 
     tile: str
     shape: Shape
     view: bool = False
+    column: int = 0
 
 
 @dataclass(frozen=True, slots=True)

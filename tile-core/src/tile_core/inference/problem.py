@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..errors import KernelError
-from ..expr import Buffer, Space, Var
+from ..expr import Buffer, Const, Space, Var
 from ..graph import Graph, Node
 from ..layout.layout import Axis, Layout, injective
 from ..program import (
@@ -28,7 +28,7 @@ from ..program import (
 )
 from ..program.facts import divisors
 from ..span import Span
-from .alone import adds_alone
+from .alone import adds_alone, may_be_readable
 from .indices import Facts
 from .model import Elementwise, Home, Multiply, Op, Prefix, Problem, Reduction, Tile
 from .nest import Nest, Tiles, element_bits
@@ -155,8 +155,11 @@ class _Reader:
         types = (s.a.dtype.name, s.b.dtype.name, s.c.dtype.name)
         exact = dict(s.hints).get("precision") == "ieee"
         a, b, c = parts
-        alone = adds_alone(self.graph, node)
-        yield Multiply(node.name, a, b, c, s.transpose_a, s.transpose_b, types, s.policy, exact, alone), 1
+        alone, placed = adds_alone(self.graph, node), may_be_readable(s.a) and may_be_readable(s.b)
+        yield (
+            Multiply(node.name, a, b, c, s.transpose_a, s.transpose_b, types, s.policy, exact, alone, placed),
+            1,
+        )
         if c.name == f"{node.name}.c":
             yield self.moved(f"{node.name}.c.store", s.c, c, around, True)
 
@@ -197,7 +200,8 @@ class _Reader:
             and prod(shape) == prod(home.shape)
         )
         part = buffer.source is None and buffer.ndim >= 2 and not any(r.point[-2:])
-        self.homes[name] = Home(home.name, shape if part or alike else (), alike)
+        column = r.start[-1].value if part and isinstance(r.start[-1], Const) else 0
+        self.homes[name] = Home(home.name, shape if part or alike else (), alike, int(column))
         return Tile(name, shape, bits, Space.SHARED)
 
     def temporary(self, r: Region, name: str) -> Tile:

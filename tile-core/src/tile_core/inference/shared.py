@@ -82,14 +82,17 @@ def _chosen(tile: Tile, solution: Solution) -> Choice:
 def _unit(tile: Tile, solution: Solution) -> int:
     """Columns from one start of a matrix instruction's operand to the next, where rows of the tile do not run along k; else 0.
 
-    An operand begins with a panel: the unit goes from panel to panel by one distance (PTX ISA, matrix descriptors, and alike
-    elsewhere).
+    An operand begins with a panel, also one that is a part of the tile: the unit goes from panel to panel by one distance (PTX
+    ISA, matrix descriptors, and alike elsewhere).
     """
     out = 0
     for op in solution.problem.ops:
         choice = solution.gemms.get(op.name) if isinstance(op, Multiply) else None
         if not isinstance(op, Multiply) or choice is None or choice.atom is None or not choice.atom.shared_a:
             continue
+        for part in (op.a, op.b):
+            if _is(part, tile, solution) and (home := solution.problem.homes.get(part.name)) is not None:
+                out = gcd(out, home.column)
         if _is(op.b, tile, solution) and not op.b_transposed:
             out = gcd(out, choice.n)
         if _is(op.a, tile, solution) and op.a_transposed:

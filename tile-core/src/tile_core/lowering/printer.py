@@ -160,9 +160,10 @@ class Printer:
         start = self.text(s.start)
         count = s.extent if isinstance(s.extent, int) else f"({self.text(s.extent)})"
         plain = isinstance(s.start, Const) and s.start.value == 0
-        stop = f"{count}" if plain and abs(s.step) == 1 else f"{start} + {count} * {abs(s.step)}"
+        first = self.text(s.start, PRECEDENCE["+"])
+        stop = f"{count}" if plain and abs(s.step) == 1 else f"{first} + {count} * {abs(s.step)}"
         if s.step < 0:
-            stop = f"{start} - {count} * {-s.step}"
+            stop = f"{first} - {count} * {-s.step}"
         step = f"++{v}" if s.step == 1 else f"{v} += {s.step}"
         yield from self.nested(
             f"for ({type} {v} = {start}; {v} {'<' if s.step > 0 else '>'} {stop}; {step})", s.body

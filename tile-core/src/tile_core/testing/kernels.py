@@ -322,6 +322,25 @@ LOOSE = {
     "int32": (0, 0),
 }
 HALVES = ("float16", "bfloat16")
+
+
+def later(m: int, n: int, block: int) -> Any:
+    """Sums of rows' ends: the loop begins where a quotient says, and no pipeline hides it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), "int32"), B: T.Tensor((m, block), "int32")):
+        with T.Kernel(m, threads=32) as bx:
+            total = T.alloc_fragment((block,), "int32")
+            T.clear(total)
+            for k in T.serial((bx + 1) // 2, T.ceildiv(n, block)):
+                for i in T.Parallel(block):
+                    if k * block + i < n:
+                        total[i] += A[bx, k * block + i]
+            T.copy(total, B[bx, :])
+
+    return main
+
+
 FLOATS = (*HALVES, "float32")
 
 
@@ -441,6 +460,7 @@ def _rows() -> list[Case]:
 def _others() -> list[Case]:
     out = [_case(f"transpose-{n}", transposed, n, 33, 16, "float32", types=("float32",)) for n in (32, 50)]
     out.append(_case("histogram", histogram, 1000, 7, 128, types=("int32",), low=0, high=100))
+    out.append(_case("sums-of-ends", later, 7, 100, 16, types=("int32",), low=-100, high=100))
     out.append(_case("names", named, 50, types=("float32",)))
     for m, n in ((32, 32), (33, 17), (0, 5)):
         dims = {"m": m, "n": n}

@@ -33,6 +33,8 @@ def fits(atom: Atom, op: Multiply) -> bool:
         return False
     if atom.k_major and (not op.b_transposed or (op.a.space is Space.SHARED and op.a_transposed)):
         return False
+    if atom.shared_a and not op.placed:
+        return False
     if atom.apart and not (op.alone and op.c.space is Space.FRAGMENT and op.a.space is Space.SHARED):
         return False  # what the sums cost on their way to registers and back would eat what the unit gains
     return not (atom.shared_a and op.shape[2] % atom.shape[2])  # nobody can mask what the unit itself reads

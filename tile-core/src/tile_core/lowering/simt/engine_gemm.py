@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ...expr import Buffer, Expr, Space, const
+from ...expr import Buffer, Expr, Space, binary, const
+from ...inference.alone import begins
 from ...program import Gemm, Place, Region, Stmt
 from .boxes import MatrixTask, Operand
 from .context import Context
@@ -31,7 +32,12 @@ def _operand(context: Context, r: Region, transposed: bool) -> Operand:
     storage, layout = r.buffer.storage, context.layout(r.buffer)
     if r.buffer.space is Space.FRAGMENT:
         return Operand(context.register_file(r.buffer), const(0), layout, transposed, True)
-    return Operand(context.tiles[storage], context.slots.get(storage, const(0)), layout, transposed)
+    at = begins(layout, r)
+    assert at is not None, "inference gives the engine no other parts"
+    first = (
+        binary("+", context.slots.get(storage, const(0)), at) if at else context.slots.get(storage, const(0))
+    )
+    return Operand(context.tiles[storage], first, layout, transposed)
 
 
 def accumulator(context: Context, c: Buffer) -> tuple[Place, int]:
