@@ -69,10 +69,17 @@ def attention(
             first = T.max(bx * block_M + past + 1 - window, 0) // block_N if window else 0
             for k in T.Pipelined(first, T.ceildiv(T.max(stop, 0), block_N), num_stages=num_stages):
                 T.copy(K[bz, by // groups, k * block_N : (k + 1) * block_N, :], K_shared)
+                T.gemm(
+                    Q_shared,
+                    K_shared,
+                    scores,
+                    transpose_B=True,
+                    clear_accum=True,
+                    policy=T.GemmWarpPolicy.FullRow,
+                )
                 for i, j in T.Parallel(block_M, block_N):
                     hidden = is_hidden(k * block_N + j, bx * block_M + i + past, seq_kv, causal, window)
-                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), 0)
-                T.gemm(Q_shared, K_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), scores[i, j])
                 fold(state, scores, weights, acc, scale)
                 T.copy(V[bz, by // groups, k * block_N : (k + 1) * block_N, :], V_shared)
                 T.gemm(weights, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)

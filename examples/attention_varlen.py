@@ -67,10 +67,17 @@ def attention(
             for k in T.Pipelined(begin, end, num_stages=num_stages):
                 first_kv = starts_kv[bz] + k * block_N
                 T.copy(K[first_kv : first_kv + block_N, by // groups, :], K_shared)
+                T.gemm(
+                    Q_shared,
+                    K_shared,
+                    scores,
+                    transpose_B=True,
+                    clear_accum=True,
+                    policy=T.GemmWarpPolicy.FullRow,
+                )
                 for i, j in T.Parallel(block_M, block_N):
                     hidden = is_hidden(k * block_N + j, i + last, seq_kv, causal, window)
-                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), 0)
-                T.gemm(Q_shared, K_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), scores[i, j])
                 fold(state, scores, weights, acc, scale)
                 T.copy(V[first_kv : first_kv + block_N, by // groups, :], V_shared)
                 T.gemm(weights, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)

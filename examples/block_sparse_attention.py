@@ -77,10 +77,17 @@ def attention(
             for n in T.Pipelined(counts[bz, by, bx], num_stages=num_stages):
                 first = tiles[bz, by, bx, n] * block_N
                 T.copy(K[bz, by, first : first + block_N, :], K_shared)
+                T.gemm(
+                    Q_shared,
+                    K_shared,
+                    scores,
+                    transpose_B=True,
+                    clear_accum=True,
+                    policy=T.GemmWarpPolicy.FullRow,
+                )
                 for i, j in T.Parallel(block_M, block_N):
-                    hidden = is_hidden(first + j, bx * block_M + i + past, seq_kv, causal, 0)
-                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), 0)
-                T.gemm(Q_shared, K_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                    hidden = is_hidden(first + j, bx * block_M + i + past, seq_kv, causal, scores[i, j])
+                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), scores[i, j])
                 fold(state, scores, weights, acc, scale)
                 T.copy(V[bz, by, first : first + block_N, :], V_shared)
                 T.gemm(weights, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)

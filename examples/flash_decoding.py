@@ -59,9 +59,11 @@ def decode(
             begin = T.min(bx * share, blocks)
             for k in T.Pipelined(begin, T.min(begin + share, blocks), num_stages=num_stages):
                 load_rows(K, K_shared, table, bz, k * block_N, by // tiles)
+                T.gemm(Q_shared, K_shared, scores, transpose_B=True, clear_accum=True)
                 for i, j in T.Parallel(block_H, block_N):
-                    scores[i, j] = T.if_then_else(k * block_N + j >= lengths[bz], -T.infinity("float32"), 0)
-                T.gemm(Q_shared, K_shared, scores, transpose_B=True)
+                    scores[i, j] = T.if_then_else(
+                        k * block_N + j >= lengths[bz], -T.infinity("float32"), scores[i, j]
+                    )
                 fold(state, scores, weights, acc, scale)
                 load_rows(V, V_shared, table, bz, k * block_N, by // tiles)
                 T.gemm(weights, V_shared, acc)

@@ -58,9 +58,18 @@ def decode(
             begin = T.min(bx * share, blocks)
             for k in T.Pipelined(begin, T.min(begin + share, blocks), num_stages=num_stages):
                 load_rows(KV, KV_shared, table, bz, k * block_N)
+                T.gemm(
+                    Q_shared,
+                    KV_shared,
+                    scores,
+                    transpose_B=True,
+                    clear_accum=True,
+                    policy=T.GemmWarpPolicy.FullCol,
+                )
                 for i, j in T.Parallel(block_H, block_N):
-                    scores[i, j] = T.if_then_else(k * block_N + j >= lengths[bz], -T.infinity("float32"), 0)
-                T.gemm(Q_shared, KV_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
+                    scores[i, j] = T.if_then_else(
+                        k * block_N + j >= lengths[bz], -T.infinity("float32"), scores[i, j]
+                    )
                 fold(state, scores, weights, acc, scale)
                 T.gemm(weights, KV_shared[:, :dim], acc, policy=T.GemmWarpPolicy.FullCol)
             finish(state, acc, lse, scale)

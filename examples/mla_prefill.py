@@ -59,12 +59,12 @@ def prefill(
             for k in T.Pipelined(T.ceildiv(T.max(stop, 0), block_N), num_stages=num_stages):
                 T.copy(K[bz, by, k * block_N : (k + 1) * block_N, :], K_shared)
                 T.copy(K_rope[bz, k * block_N : (k + 1) * block_N, :], rope_shared)
-                for i, j in T.Parallel(block_M, block_N):
-                    hidden = is_hidden(k * block_N + j, bx * block_M + i + past, seq_kv, causal, 0)
-                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), 0)
                 full = T.GemmWarpPolicy.FullRow
-                T.gemm(Q_shared[:, :dim], K_shared, scores, transpose_B=True, policy=full)
+                T.gemm(Q_shared[:, :dim], K_shared, scores, transpose_B=True, clear_accum=True, policy=full)
                 T.gemm(Q_shared[:, dim:], rope_shared, scores, transpose_B=True, policy=full)
+                for i, j in T.Parallel(block_M, block_N):
+                    hidden = is_hidden(k * block_N + j, bx * block_M + i + past, seq_kv, causal, scores[i, j])
+                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), scores[i, j])
                 fold(state, scores, weights, acc, scale)
                 T.copy(V[bz, by, k * block_N : (k + 1) * block_N, :], V_shared)
                 T.gemm(weights, V_shared, acc, policy=full)

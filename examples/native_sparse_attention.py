@@ -57,10 +57,10 @@ def selected(
                 number = blocks[bz, by, bx, n]
                 first = T.max(number, 0) * block
                 T.copy(K[bz, first : first + block, bx, :], K_shared)
+                T.gemm(Q_shared, K_shared, scores, transpose_B=True, clear_accum=True)
                 for i, j in T.Parallel(rows, block):
-                    hidden = number < 0 or is_hidden(first + j, by, seq, True, 0)
-                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), 0)
-                T.gemm(Q_shared, K_shared, scores, transpose_B=True)
+                    hidden = number < 0 or is_hidden(first + j, by, seq, True, scores[i, j])
+                    scores[i, j] = T.if_then_else(hidden, -T.infinity("float32"), scores[i, j])
                 fold(state, scores, weights, acc, scale)
                 T.copy(V[bz, first : first + block, bx, :], V_shared)
                 T.gemm(weights, V_shared, acc)

@@ -13,10 +13,11 @@ LOG2E = math.log2(math.e)
 
 @dataclass(frozen=True)
 class Running:
-    """What a block knows of its rows so far; the maxima are those of the scores before they are scaled."""
+    """What a block knows of its rows so far; the maxima are those of the scores before they are scaled, the shifts after."""
 
     top: Any
     before: Any
+    shift: Any
     rescale: Any
     row_sum: Any
     total: Any
@@ -27,10 +28,11 @@ def running(rows):
     """The tiles of a running softmax, still to be started."""
     top = T.alloc_fragment((rows,), "float32")
     before = T.alloc_fragment((rows,), "float32")
+    shift = T.alloc_fragment((rows,), "float32")
     rescale = T.alloc_fragment((rows,), "float32")
     row_sum = T.alloc_fragment((rows,), "float32")
     total = T.alloc_fragment((rows,), "float32")
-    return Running(top, before, rescale, row_sum, total)
+    return Running(top, before, shift, rescale, row_sum, total)
 
 
 @T.macro
@@ -49,16 +51,11 @@ def fold(state, scores, weights, acc, scale):
     T.copy(state.top, state.before)
     T.reduce_max(scores, state.top, dim=1, clear=False)
     for i in T.Parallel(rows):
-        # a row that has seen no key yet keeps its zero sum: exp2(-inf - -inf) would be NaN
-        state.rescale[i] = T.if_then_else(
-            state.top[i] == -T.infinity("float32"),
-            1.0,
-            T.exp2(state.before[i] * scale - state.top[i] * scale),
-        )
+        # a row that has seen no key yet is shifted by 0: exp2(-inf - -inf) would be NaN
+        state.shift[i] = T.if_then_else(state.top[i] == -T.infinity("float32"), 0, state.top[i] * scale)
+        state.rescale[i] = T.__exp2(state.before[i] * scale - state.shift[i])
     for i, j in T.Parallel(rows, columns):
-        scores[i, j] = T.if_then_else(
-            state.top[i] == -T.infinity("float32"), 0.0, T.exp2(scores[i, j] * scale - state.top[i] * scale)
-        )
+        scores[i, j] = T.__exp2(scores[i, j] * scale - state.shift[i])
     T.reduce_sum(scores, state.row_sum, dim=1)
     for i in T.Parallel(rows):
         state.total[i] = state.total[i] * state.rescale[i] + state.row_sum[i]
