@@ -15,7 +15,10 @@ from tile_core.testing.kernels import gemm
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
+import attention_variants
 import flash_attention
+import mla_decode
+import mla_prefill
 
 HALF = ("float16", "float32", "float32")
 LOCAL = {"LDL", "STL"}  # a thread's memory: registers were spilled or indexed by a variable
@@ -108,3 +111,21 @@ def test_attention_overlaps(dim: int, rows: int, keys: int, threads: int, causal
     assert loop is not None
     assert loop[0].count("wgmma_wait<1>") == loop[0].count("wgmma_wait<0>") == 1
     assert "named_sync" not in loop[0]
+
+
+BLOCKS = {"block_M": 128, "block_N": 128, "threads": 256}
+KINDS = {
+    "window and sink": lambda: attention_variants.attention(
+        1, 16, 4096, 4096, 128, groups=4, causal=True, window=1024, sink=True, **BLOCKS
+    ),
+    "mla decode": lambda: mla_decode.decode(64, 128, 8192),
+    "mla decode, paged": lambda: mla_decode.decode(64, 128, 8192, page=64, splits=2),
+    "mla prefill": lambda: mla_prefill.prefill(1, 16, 4096, 4096, **BLOCKS),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_attention(kind: str):
+    artifact = KINDS[kind]().for_target(Target("cuda", "sm_90a")).entry.artifact
+    assert artifact.findings == ()
+    assert artifact.resources["spill_stores"] == 0
