@@ -1,0 +1,147 @@
+"""Forward attention against torch's (cuDNN's and the flash backend) on an NVIDIA GPU, in one run, interleaved.
+
+    python benchmarks/attention.py dumps/attention --json benchmarks/results/attention_h200.json
+
+The folder is made by ``attention_make.py`` elsewhere. Needs torch for CUDA; neither TVM nor a compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attention_rows import Row, rows
+from timing import Protocol, burst, geometric_mean, medians
+
+Run = Callable[[Any], Any]
+GUESS = 4e14  # operations a second, for how many calls make up a burst
+TOLERANCE = {"bfloat16": 1e-2, "float16": 2e-3}  # relative, Frobenius
+LONG = 4096  # the bar asks more of sequences from here on
+
+
+def peers(torch: Any, row: Row) -> dict[str, Run]:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def of(backend: Any) -> Run:
+        def run(data: Any) -> Any:
+            with sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(*data, is_causal=row.causal)
+
+        return run
+
+    return {"cudnn": of(SDPBackend.CUDNN_ATTENTION), "flash": of(SDPBackend.FLASH_ATTENTION)}
+
+
+def operands(torch: Any, row: Row, seed: int) -> tuple[Any, ...]:
+    generator = torch.Generator("cuda").manual_seed(seed)
+    kind = getattr(torch, row.dtype)
+    return tuple(torch.randn(row.shape, device="cuda", generator=generator).to(kind) for _ in range(3))
+
+
+def exact(torch: Any, row: Row, data: Any) -> Any:
+    """The result of the first and last head of the first and last sequence, in float64."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    picked = [x[:: max(1, len(x) - 1), :: x.shape[1] - 1].double() for x in data]
+    with sdpa_kernel(SDPBackend.MATH):
+        return torch.nn.functional.scaled_dot_product_attention(*picked, is_causal=row.causal)
+
+
+def error_of(torch: Any, row: Row, run: Run, data: Any, want: Any) -> float:
+    got = run(data)
+    got = got[:: max(1, len(got) - 1), :: got.shape[1] - 1].double()
+    return float((got - want).norm() / want.norm())
+
+
+def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -> dict[str, Any]:
+    data = [operands(torch, row, seed) for seed in range(2)]
+    contestants = peers(torch, row)
+    for path in sorted((folder / "bundles").glob(f"{row.name}.*")):
+        kernel = tile.load(path)
+        contestants[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d)
+    want = exact(torch, row, data[0])
+    errors: dict[str, float] = {}
+    for name, run in list(contestants.items()):
+        try:
+            errors[name] = error_of(torch, row, run, data[0], want)
+        except Exception as error:  # who cannot do this row is left out of it, and said so
+            print(f"  {name} left out: {type(error).__name__}: {str(error)[:200]}")
+            del contestants[name]
+    wrong = {n: e for n, e in errors.items() if n.startswith("tile ") and not e <= TOLERANCE[row.dtype]}
+    if wrong:
+        raise SystemExit(f"{row.name}: {wrong}")
+    times = burst(contestants, data, row.operations / GUESS, protocol)
+    return {"row": row.name, "microseconds": times, "errors": errors}
+
+
+def shown(row: Row, result: dict[str, Any]) -> str:
+    """All contestants of a row, the fastest first."""
+    lines = [row.name]
+    for name, t in sorted(medians(result["microseconds"]).items(), key=lambda p: p[1]):
+        spread = max(result["microseconds"][name]) / t - 1
+        rate = row.operations / t * 1e-6
+        lines.append(
+            f"   {name:16} {t:9.2f} us {rate:8.1f} TFLOPS  error {result['errors'][name]:.1e}  spread {spread:+.1%}"
+        )
+    return "\n".join(lines)
+
+
+def summary(results: list[tuple[Row, dict[str, Any]]]) -> dict[str, float]:
+    """Geometric means of the best peer's time over ours: long sequences, and short ones."""
+    out: dict[str, float] = {}
+    for name, long in (("from_4k", True), ("below_4k", False)):
+        ratios: list[float] = []
+        for row, result in results:
+            found = medians(result["microseconds"])
+            ours = [t for n, t in found.items() if n.startswith("tile ")]
+            if (row.seqlen >= LONG) == long and ours and "cudnn" in found:
+                ratios.append(found["cudnn"] / min(ours))
+        if ratios:
+            out[f"cudnn_over_ours_{name}"] = round(geometric_mean(ratios), 4)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    site = given.folder.resolve() / "site"
+    for wheel in (given.folder / "wheels").glob("*.whl"):
+        zipfile.ZipFile(wheel).extractall(site)
+    sys.path.insert(0, str(site))
+    import torch
+
+    import tile_core as tile
+
+    protocol = Protocol(rounds=given.rounds)
+    results: list[tuple[Row, dict[str, Any]]] = []
+    for row in rows():
+        if given.only in row.name:
+            results.append((row, measure(torch, tile, given.folder, row, protocol)))
+            print(shown(*results[-1]), flush=True)
+    table = summary(results)
+    print(json.dumps(table, indent=1))
+    if given.json:
+        about = {
+            "command": " ".join(sys.argv),
+            "device": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "cudnn": torch.backends.cudnn.version(),
+            "python": platform.python_version(),
+            "protocol": str(protocol),
+        }
+        found = {"about": about, "summary": table, "rows": [r for _, r in results]}
+        given.json.write_text(json.dumps(found, indent=1), encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()
