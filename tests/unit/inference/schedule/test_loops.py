@@ -103,7 +103,7 @@ def test_attention_of_signals() -> None:
     assert waits(s, "copy4") == [("signal", ("gemm1.done",), 2)]
     # the second product of the iteration before runs beside the softmax of this one
     assert (s.step("gemm0").stage, s.step("gemm1").stage) == (0, 1)
-    assert ("group", ("gemm0",), 1) in waits(s, "reduce0")
+    assert ("group", ("gemm0",), 1) in waits(s, "parallel0")
 
 
 def test_gemm_of_groups() -> None:

@@ -1,0 +1,48 @@
+"""Between two products that run together nobody writes the registers of the second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import bodies as b
+import pytest
+from making import schedule
+
+from tile_core.inference.schedule.dependences import dependences
+from tile_core.inference.schedule.model import GROUP, REGISTER, Body
+from tile_core.inference.schedule.modulo import timing
+from tile_core.inference.schedule.program import Schedule
+from tile_core.inference.schedule.relays import relayed
+from tile_core.inference.schedule.undisturbed import moved
+
+BODIES = (b.attention_hopper, b.attention_together, b.chunk_scan_hopper, b.dequant_hopper, b.gemm_hopper)
+
+
+def between(s: Schedule) -> Iterator[tuple[str, str]]:
+    """(op, product) where the op writes registers of the product after an older one was begun that still runs."""
+    for steps in s.streams.values():
+        queue = [x for x in steps if s.ops[x.op].asynchronous and s.body.observed(x.op) == GROUP]
+        for first, second in pairwise(queue):
+            run = steps[s.places.at[first.op][1] + 1 : s.places.at[second.op][1]]
+            if any(w.token and s.tokens[w.token].kind == GROUP for x in (*run, second) for w in x.waits):
+                continue
+            o = s.ops[second.op]
+            own = {n for n in (*o.writes, *o.updates) if s.body.tile[n].space == REGISTER}
+            yield from ((x.op, second.op) for x in run if own & {*s.ops[x.op].writes, *s.ops[x.op].updates})
+
+
+@pytest.mark.parametrize("make", BODIES, ids=lambda f: f.__name__)
+def test_nothing_stands_between(make: Callable[[], Body]) -> None:
+    s = schedule(make())
+    assert s is not None
+    assert list(between(s)) == []
+
+
+def test_a_settled_order_is_left_alone() -> None:
+    body = b.gemm_hopper()
+    deps = dependences(body)
+    full, every = relayed(body, deps)
+    times = timing(full, every)
+    assert times is not None
+    assert moved(full, tuple(every), times) is None
