@@ -12,7 +12,7 @@ from making import schedule
 from tile_core.inference.schedule.dependences import dependences
 from tile_core.inference.schedule.model import GROUP, REGISTER, Body
 from tile_core.inference.schedule.modulo import timing
-from tile_core.inference.schedule.program import Schedule
+from tile_core.inference.schedule.program import Schedule, Step
 from tile_core.inference.schedule.relays import relayed
 from tile_core.inference.schedule.undisturbed import moved
 
@@ -25,11 +25,21 @@ def between(s: Schedule) -> Iterator[tuple[str, str]]:
         queue = [x for x in steps if s.ops[x.op].asynchronous and s.body.observed(x.op) == GROUP]
         for first, second in pairwise(queue):
             run = steps[s.places.at[first.op][1] + 1 : s.places.at[second.op][1]]
-            if any(w.token and s.tokens[w.token].kind == GROUP for x in (*run, second) for w in x.waits):
+            if any(is_over(s, first.op, x) for x in (*run, second)):
                 continue
             o = s.ops[second.op]
             own = {n for n in (*o.writes, *o.updates) if s.body.tile[n].space == REGISTER}
             yield from ((x.op, second.op) for x in run if own & {*s.ops[x.op].writes, *s.ops[x.op].updates})
+
+
+def is_over(s: Schedule, product: str, step: Step) -> bool:
+    """Whether the step waits until the newest instance of the product is complete."""
+    queue = s.body.queue(product)
+    return any(
+        s.places.group_gap(queue, product, step.op, w.distance) <= s.gap(product, step.op)
+        for w in step.waits
+        if s.tokens[w.token].kind == GROUP and s.tokens[w.token].producers[0] in queue
+    )
 
 
 @pytest.mark.parametrize("make", BODIES, ids=lambda f: f.__name__)
