@@ -327,4 +327,6 @@ FAMILIES = (
 
 def cases(only: str = "") -> list[Example]:
     """All of them whose name contains ``only``."""
-    return [e for family in FAMILIES for e in family() if only in e.name]
+    import linear_cases  # it imports this module
+
+    return [e for family in (*FAMILIES, *linear_cases.FAMILIES) for e in family() if only in e.name]

@@ -1,0 +1,78 @@
+"""The linear-attention examples at even, ragged, odd and large sizes: see ``example_cases``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import mamba_chunk_scan
+import mamba_chunk_state
+import numpy as np
+from example_cases import Array, Example, normal
+
+TOLERANCE = 5e-3  # of float16 results
+
+# batch, seqlen, heads, groups, chunk, dim, state
+MAMBA = (
+    (1, 256, 2, 1, 128, 64, 64),
+    (2, 200, 4, 2, 64, 32, 16),
+    (1, 77, 3, 1, 64, 33, 17),
+    (1, 16, 1, 1, 32, 16, 16),
+    (1, 2048, 8, 1, 256, 64, 128),
+)
+
+
+def _mamba(size: tuple[int, ...], fused: bool | None, rng: np.random.Generator) -> list[Array]:
+    """Arguments of the chunk scan; ``fused`` None: of the chunk state."""
+    batch, seqlen, heads, groups, chunk, dim, state = size
+    dt, decay = mamba_chunk_state.steps(rng, batch, seqlen, heads, chunk)
+    b, c = (normal(rng, "float16", batch, seqlen, groups, state) for _ in range(2))
+    x = normal(rng, "float16", batch, seqlen, heads, dim)
+    if fused is None:
+        return [b, x, dt, decay]
+    states = normal(rng, "float16", batch, dt.shape[2], heads, dim, state)
+    first = b if fused else mamba_chunk_scan.scores(c, b, chunk).astype(np.float16)
+    return [first, x, dt, decay, c, states, normal(rng, "float32", heads)]
+
+
+def mambas() -> Iterator[Example]:
+    for size in MAMBA:
+        more: dict[str, Any] = {"tolerance": TOLERANCE, "large": size[1] > 500}
+        for fused in (False, True):
+            yield Example(
+                "mamba_chunk_scan:chunk_scan",
+                size,
+                partial(_mamba, size, fused),
+                mamba_chunk_scan.reference,
+                keywords={"fused": fused},
+                **more,
+            )
+        yield Example(
+            "mamba_chunk_state:chunk_state",
+            size,
+            partial(_mamba, size, None),
+            mamba_chunk_state.reference,
+            **more,
+        )
+        yield from _around(size, more)
+
+
+def _around(size: tuple[int, ...], more: dict[str, Any]) -> Iterator[Example]:
+    batch, seqlen, heads, groups, chunk, dim, state = size
+    chunks = -(-seqlen // chunk)
+
+    def states(rng: np.random.Generator) -> list[Array]:
+        added = normal(rng, "float16", batch, chunks, heads, dim, state)
+        return [added, mamba_chunk_state.steps(rng, batch, seqlen, heads, chunk)[1]]
+
+    yield Example(
+        "mamba_chunk_state:state_passing",
+        (batch, chunks, heads, chunk, dim, state),
+        states,
+        mamba_chunk_state.passing_reference,
+        **more,
+    )
+
+
+FAMILIES = (mambas,)

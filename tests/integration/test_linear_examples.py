@@ -1,0 +1,61 @@
+"""The linear-attention examples at small sizes: on ``cpu``, in the interpreter and emulated for Hopper, against numpy."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+from tile_core.hardware import Target
+from tile_core.testing.emulated import emulated
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
+
+from example_cases import Example, cases
+
+NAMES = {e.name for e in cases()}
+import linear_cases
+
+CASES = [e for family in linear_cases.FAMILIES for e in family() if not e.large]
+MAINS: tuple[Callable[[], None], ...] = tuple(
+    importlib.import_module(name).main for name in dict.fromkeys(e.kernel.split(":")[0] for e in CASES)
+)
+
+
+def made(example: Example) -> Any:
+    module, _, function = example.kernel.rpartition(":")
+    return getattr(importlib.import_module(module), function)(*example.arguments, **example.keywords)
+
+
+def returned(example: Example, target: str, mode: str = "early") -> np.ndarray:
+    kernel, data = made(example), example.data()
+    if mode == "":
+        with tile.target(target):
+            return np.asarray(kernel(*data))
+    return emulated(kernel.for_target(Target.parse(target)), data, {}, mode)[-1]
+
+
+@pytest.mark.parametrize("example", CASES, ids=lambda e: e.name)
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_against_numpy(target: str, example: Example) -> None:
+    assert example.problem(returned(example, target, ""), example.reference(*example.data())) == ""
+
+
+@pytest.mark.parametrize("example", CASES, ids=lambda e: e.name)
+@pytest.mark.parametrize("mode", ["early", "late", "random"])
+def test_emulated_for_hopper(mode: str, example: Example) -> None:
+    assert (
+        example.problem(returned(example, "cuda:sm_90a", mode), example.reference(*example.data())) == ""
+    )
+
+
+@pytest.mark.parametrize("main", MAINS, ids=lambda f: f.__module__)
+def test_main_runs(main: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
+    main()
+    assert "error" in capsys.readouterr().out
