@@ -55,14 +55,18 @@ def chunk_state(
         decay: T.Tensor((batch, heads, chunks, chunk), "float32"),
         states: T.Tensor((batch, chunks, heads, dim, state), dtype),
     ):
-        with T.Kernel(T.ceildiv(dim, block_M) * across, heads, batch * chunks, threads=threads) as (bx, h, bz):
+        with T.Kernel(T.ceildiv(dim, block_M) * across, heads, batch * chunks, threads=threads) as (
+            bx,
+            h,
+            bz,
+        ):
             m, n, b, c = bx // across * block_M, bx % across * block_N, bz // chunks, bz % chunks
             x_shared = T.alloc_shared((block_K, block_M), dtype)
             scaled = T.alloc_shared((block_K, block_M), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             dt_shared = T.alloc_shared((block_K,), "float32")
             decay_shared = T.alloc_shared((block_K,), "float32")
-            weight = T.alloc_fragment((block_K,), "float32")
+            weight = T.alloc_shared((block_K,), "float32")
             acc = T.alloc_fragment((block_M, block_N), "float32")
             last = decay[b, h, c, chunk - 1]
             T.clear(acc)

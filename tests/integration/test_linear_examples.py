@@ -50,9 +50,7 @@ def test_against_numpy(target: str, example: Example) -> None:
 @pytest.mark.parametrize("example", CASES, ids=lambda e: e.name)
 @pytest.mark.parametrize("mode", ["early", "late", "random"])
 def test_emulated_for_hopper(mode: str, example: Example) -> None:
-    assert (
-        example.problem(returned(example, "cuda:sm_90a", mode), example.reference(*example.data())) == ""
-    )
+    assert example.problem(returned(example, "cuda:sm_90a", mode), example.reference(*example.data())) == ""
 
 
 @pytest.mark.parametrize("main", MAINS, ids=lambda f: f.__module__)
