@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import linear_attention
 import mamba_chunk_scan
 import mamba_chunk_state
 import numpy as np
+import retention
 from example_cases import Array, Example, normal
 
 TOLERANCE = 5e-3  # of float16 results
@@ -59,7 +61,7 @@ def mambas() -> Iterator[Example]:
 
 
 def _around(size: tuple[int, ...], more: dict[str, Any]) -> Iterator[Example]:
-    batch, seqlen, heads, groups, chunk, dim, state = size
+    batch, seqlen, heads, _, chunk, dim, state = size
     chunks = -(-seqlen // chunk)
 
     def states(rng: np.random.Generator) -> list[Array]:
@@ -75,4 +77,35 @@ def _around(size: tuple[int, ...], more: dict[str, Any]) -> Iterator[Example]:
     )
 
 
-FAMILIES = (mambas,)
+# batch, heads, seq, dim_k, dim_v
+LINEAR = (
+    (1, 2, 128, 64, 64),
+    (2, 1, 200, 32, 64),
+    (1, 3, 77, 33, 17),
+    (1, 1, 1, 16, 16),
+    (2, 4, 2048, 128, 128),
+)
+
+
+def _linear(size: tuple[int, ...], fading: bool, rng: np.random.Generator) -> list[Array]:
+    *many, dim_k, dim_v = size
+    tensors = [normal(rng, "float16", *many, dim) for dim in (dim_k, dim_k, dim_v)]
+    return [*tensors, retention.rates(size[1])] if fading else tensors
+
+
+def linears() -> Iterator[Example]:
+    for size in LINEAR:
+        for name, module in (("linear_attention", linear_attention), ("retention", retention)):
+            for reverse in (False, True):
+                yield Example(
+                    f"{name}:{name}",
+                    size,
+                    partial(_linear, size, module is retention),
+                    partial(module.reference, reverse=reverse),
+                    TOLERANCE,
+                    {"reverse": reverse},
+                    large=size[2] > 500,
+                )
+
+
+FAMILIES = (mambas, linears)
