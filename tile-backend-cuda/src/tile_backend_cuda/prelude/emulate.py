@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tile_core.backend import Source
 from tile_core.errors import TileError
 from tile_core.testing import machine
@@ -95,15 +93,7 @@ def _map(row: Mapping[str, Any], values: Mapping[str, Any]) -> machine.Packed | 
     """A row of ``LaunchSpec.extra["tensor_maps"]``; 0 where the tensor has none, and the launch that wants it must not run."""
     try:
         return TensorMap(
-            row_major(values[row["of"]]), tuple(reversed(row["box"])), row.get("swizzle", 0), name=row["name"]
+            values[row["of"]], tuple(reversed(row["box"])), row.get("swizzle", 0), name=row["name"]
         ).packed()
     except TileError:
         return 0
-
-
-def row_major(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A dense array with the strides that a launch takes it to have: numpy's are anything along dimensions of extent 1."""
-    if not array.flags.c_contiguous:
-        return array
-    inner = np.cumprod([array.itemsize, *array.shape[:0:-1]], dtype=np.int64)
-    return np.lib.stride_tricks.as_strided(array, array.shape, [int(s) for s in inner[::-1]])
