@@ -26,6 +26,7 @@ class Example:
     """``kernel``: module and function; ``arguments`` make a kernel of it, None if it takes the tensors itself.
 
     ``out``: shape, type and filling of the result's tensor, the third parameter; None if the kernel makes it.
+    ``part``: which of the results is looked at, of a kernel that makes several; -1 if it makes one.
     ``reference``: the result by numpy. ``tolerance``: allowed error, relative to the largest value. ``large``: too large for
     the interpreter.
     """
@@ -38,11 +39,13 @@ class Example:
     keywords: dict[str, Any] = field(default_factory=dict[str, Any])
     out: tuple[tuple[int, ...], str, float] | None = None
     large: bool = False
+    part: int = -1
 
     @property
     def name(self) -> str:
         sizes = "x".join(map(str, self.arguments or [len(self.data()[0])]))
-        return "-".join([self.kernel, sizes, *(f"{k}={v}" for k, v in self.keywords.items())])
+        part = [f"part{self.part}"] * (self.part >= 0)
+        return "-".join([self.kernel, sizes, *(f"{k}={v}" for k, v in self.keywords.items()), *part])
 
     def data(self) -> list[Array]:
         """The inputs: equal each time."""
@@ -59,7 +62,7 @@ class Example:
         if self.arguments is not None:
             made = made(*self.arguments, **self.keywords)
         if out is None:
-            return made(*tensors)
+            return made(*tensors) if self.part < 0 else made(*tensors)[self.part]
         made(*tensors[:2], out, *tensors[2:])
         return out
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import gated_delta_out
+import gated_delta_solve
+import gated_delta_state
 import linear_attention
 import mamba_chunk_scan
 import mamba_chunk_state
@@ -108,4 +111,39 @@ def linears() -> Iterator[Example]:
                 )
 
 
-FAMILIES = (mambas, linears)
+def _delta(size: tuple[int, ...], step: str, rng: np.random.Generator) -> list[Array]:
+    k, v, beta, gates = gated_delta_solve.rows(rng, *size)
+    if step == "solve":
+        return [k, v, beta, gates]
+    w, u = (x.astype(np.float16) for x in gated_delta_solve.reference(k, v, beta, gates))
+    if step == "states":
+        return [k, w, u, gates]
+    states, added = (x.astype(np.float16) for x in gated_delta_state.reference(k, w, u, gates))
+    return [normal(rng, "float16", *k.shape), k, added, states, gates]
+
+
+def _part(reference: Any, part: int, *arrays: Array) -> Array:
+    return reference(*arrays)[part]
+
+
+def deltas() -> Iterator[Example]:
+    steps = (
+        ("gated_delta_solve:solve", gated_delta_solve.reference, (0, 1)),
+        ("gated_delta_state:states", gated_delta_state.reference, (0, 1)),
+        ("gated_delta_out:outputs", gated_delta_out.reference, (-1,)),
+    )
+    for size in LINEAR:
+        for kernel, reference, parts in steps:
+            for part in parts:
+                yield Example(
+                    kernel,
+                    size,
+                    partial(_delta, size, kernel.split(":")[1]),
+                    reference if part < 0 else partial(_part, reference, part),
+                    TOLERANCE,
+                    large=size[2] > 500,
+                    part=part,
+                )
+
+
+FAMILIES = (mambas, linears, deltas)

@@ -32,11 +32,11 @@ def made(example: Example) -> Any:
 
 
 def returned(example: Example, target: str, mode: str = "early") -> np.ndarray:
-    kernel, data = made(example), example.data()
     if mode == "":
         with tile.target(target):
-            return np.asarray(kernel(*data))
-    return emulated(kernel.for_target(Target.parse(target)), data, {}, mode)[-1]
+            return np.asarray(example.run(example.data(), None))
+    kernel = made(example).for_target(Target.parse(target))
+    return emulated(kernel, example.data(), {}, mode)[max(example.part, 0)]
 
 
 @pytest.mark.parametrize("example", CASES, ids=lambda e: e.name)
