@@ -64,11 +64,10 @@ def states(
                 for i, j in T.Parallel(chunk, block_V):
                     new[i, j] = U_shared[i, j] - new[i, j]
                 T.copy(new, added[b, h, row : row + chunk, v : v + block_V])
-                last = gates_shared[chunk - 1]
                 for i, j in T.Parallel(chunk, block_V):
-                    faded[i, j] = new[i, j] * T.exp2((last - gates_shared[i]) * LOG2E)
+                    faded[i, j] = new[i, j] * T.exp2((gates_shared[chunk - 1] - gates_shared[i]) * LOG2E)
                 for i, j in T.Parallel(dim_k, block_V):
-                    state[i, j] *= T.exp2(last * LOG2E)
+                    state[i, j] *= T.exp2(gates_shared[chunk - 1] * LOG2E)
                 T.gemm(K_shared, faded, state, transpose_A=True)
             T.copy(state, S[b, h, chunks, :, v : v + block_V])
 

@@ -330,6 +330,8 @@ FAMILIES = (
 
 def cases(only: str = "") -> list[Example]:
     """All of them whose name contains ``only``."""
-    import linear_cases  # it imports this module
+    import linear_cases  # they import this module
+    import product_cases
 
-    return [e for family in (*FAMILIES, *linear_cases.FAMILIES) for e in family() if only in e.name]
+    families = (*FAMILIES, *linear_cases.FAMILIES, *product_cases.FAMILIES)
+    return [e for family in families for e in family() if only in e.name]

@@ -1,4 +1,4 @@
-"""The linear-attention examples at small sizes: on ``cpu``, in the interpreter and emulated for Hopper, against numpy."""
+"""The examples of ``linear_cases`` and ``product_cases`` at small sizes: on ``cpu``, interpreted and emulated for Hopper."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tile_core.testing.emulated import emulated
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 
 from example_cases import Example
-from linear_cases import FAMILIES
+from linear_cases import FAMILIES as LINEAR
+from product_cases import FAMILIES as PRODUCTS
 
-CASES = [e for family in FAMILIES for e in family() if not e.large]
+CASES = [e for family in (*LINEAR, *PRODUCTS) for e in family() if not e.large]
 MAINS: tuple[Callable[[], None], ...] = tuple(
     importlib.import_module(name).main for name in dict.fromkeys(e.kernel.split(":")[0] for e in CASES)
 )
@@ -31,12 +32,15 @@ def made(example: Example) -> Any:
     return getattr(importlib.import_module(module), function)(*example.arguments, **example.keywords)
 
 
-def returned(example: Example, target: str, mode: str = "early") -> np.ndarray:
+def returned(example: Example, target: str, mode: str) -> np.ndarray:
+    """The result; ``mode`` "": of the target itself, not of its emulator."""
+    data, out = example.data(), example.result()
     if mode == "":
         with tile.target(target):
-            return np.asarray(example.run(example.data(), None))
-    kernel = made(example).for_target(Target.parse(target))
-    return emulated(kernel, example.data(), {}, mode)[max(example.part, 0)]
+            return np.asarray(example.run(data, out))
+    given = data if out is None else [*data[:2], out, *data[2:]]
+    found = emulated(made(example).for_target(Target.parse(target)), given, {}, mode)
+    return found[max(example.part, 0)] if out is None else out
 
 
 @pytest.mark.parametrize("example", CASES, ids=lambda e: e.name)
