@@ -37,7 +37,7 @@ def linear_attention(
             Q_shared = T.alloc_shared((chunk, dim_k), dtype)
             K_shared = T.alloc_shared((chunk, dim_k), dtype)
             V_shared = T.alloc_shared((chunk, block_V), dtype)
-            faded = T.alloc_shared((chunk, block_V), dtype)
+            faded = T.alloc_shared((chunk, block_V), dtype) if decay else V_shared
             state_shared = T.alloc_shared((dim_k, block_V), dtype)
             state = T.alloc_fragment((dim_k, block_V), "float32")
             scores = T.alloc_fragment((chunk, chunk), "float32")
@@ -69,7 +69,7 @@ def linear_attention(
                         faded[i, j] = V_shared[i, j] * T.exp2(fade * (i if reverse else chunk - 1 - i))
                     for i, j in T.Parallel(dim_k, block_V):
                         state[i, j] *= T.exp2(fade * chunk)
-                T.gemm(K_shared, faded if decay else V_shared, state, transpose_A=True)
+                T.gemm(K_shared, faded, state, transpose_A=True)
 
     keys, values = (batch, heads, seq, dim_k), (batch, heads, seq, dim_v)
 

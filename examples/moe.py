@@ -1,7 +1,7 @@
-"""A mixture of experts, forward: each expert's rows are gathered from the tokens, pass its gated MLP, and are added to the outputs.
+"""A mixture of experts, forward: each expert's rows are gathered from the tokens, pass its gated MLP, and are added up.
 
-The rows (a token and one of its experts each) are sorted by expert. A tile of rows belongs to one expert; tables say to which, where it
-begins and where its expert's rows end.
+The rows (a token and one of its experts each) are sorted by expert. A tile of rows belongs to one expert; tables say to
+which, where it begins and where its expert's rows end.
 """
 
 from __future__ import annotations
