@@ -27,7 +27,7 @@ def bundles(folder: Path, only: str) -> None:
         for variant in VARIANTS[row.kernel]:
             if only in row.name:
                 make = KERNELS[row.kernel]
-                kernel = make.compile(*row.arguments(), target="cuda:sm_90a", **row.keywords(variant))
+                kernel = make.compile(*row.arguments(), target=row.target(variant), **row.keywords(variant))
                 kernel.export(folder / "bundles" / f"{row.name}.{variant}")
 
 

@@ -8,17 +8,26 @@ from typing import Any
 BATCH, HEADS, GROUPS, CHUNK, DIM, STATE = 8, 80, 1, 256, 64, 128
 SEQLENS = (4096, 16384)
 
-# name -> keywords of the kernel; the first is the one that counts, the others are measured beside it
+# name -> keywords of the kernel, and ``fast_math`` of the target; the first is the one that counts, the others are measured too
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "chunk_scan": {
-        "m64n64": {"block_M": 64, "block_N": 64, "num_stages": 2},
-        "m64n64s3": {"block_M": 64, "block_N": 64, "num_stages": 3},
-        "m128n64": {"block_M": 128, "block_N": 64, "num_stages": 2, "threads": 256},
-        "m128n128": {"block_M": 128, "block_N": 128, "num_stages": 2, "threads": 256},
+        "m128n64_fast": {"block_M": 128, "num_stages": 2, "threads": 256, "fast_math": True},
+        "m128n64": {"block_M": 128, "num_stages": 2, "threads": 256},
+        "m128n64s3_fast": {"block_M": 128, "num_stages": 3, "threads": 256, "fast_math": True},
+        "m128n128_fast": {
+            "block_M": 128,
+            "block_N": 128,
+            "num_stages": 2,
+            "threads": 256,
+            "fast_math": True,
+        },
+        "m64n64_fast": {"block_M": 64, "num_stages": 2, "fast_math": True},
+        "m64n64": {"block_M": 64, "num_stages": 2},
     },
     "chunk_state": {
         "k64": {"block_K": 64, "num_stages": 3},
         "k64s4": {"block_K": 64, "num_stages": 4},
+        "k64_registers": {"block_K": 64, "num_stages": 3, "registers": True},
         "k128": {"block_K": 128, "num_stages": 2},
     },
 }
@@ -63,7 +72,12 @@ class Row:
         return BATCH, self.seqlen, HEADS, GROUPS, CHUNK, DIM, STATE
 
     def keywords(self, variant: str) -> dict[str, Any]:
-        return {"dtype": self.dtype, **VARIANTS[self.kernel][variant]}
+        own = {k: v for k, v in VARIANTS[self.kernel][variant].items() if k != "fast_math"}
+        return {"dtype": self.dtype, **own}
+
+    def target(self, variant: str) -> str:
+        fast = VARIANTS[self.kernel][variant].get("fast_math", False)
+        return "cuda:sm_90a,fast_math=1" if fast else "cuda:sm_90a"
 
 
 def rows() -> list[Row]:

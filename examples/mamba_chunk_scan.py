@@ -77,10 +77,12 @@ def chunk_scan(
             T.copy(C[b, first : first + block_M, group, :], C_shared)
             T.copy(states[b, c, h, :, :], state_shared)
             T.copy(decay[b, h, c, top], rows)
+            for i in T.Parallel(block_M):
+                rows[i] *= LOG2E
             T.clear(acc)
             T.gemm(C_shared, state_shared, acc, transpose_B=True)
             for i, j in T.Parallel(block_M, dim):
-                acc[i, j] *= T.exp2(rows[i] * LOG2E)
+                acc[i, j] *= T.exp2(rows[i])
             for k in T.Pipelined(T.ceildiv(top + block_M, block_N), num_stages=num_stages):
                 column = k * block_N
                 start = c * chunk + column
@@ -95,7 +97,7 @@ def chunk_scan(
                     T.copy(B[b, c, group, top : top + block_M, column : column + block_N], B_shared)
                     T.copy(B_shared, scores)
                 for i, j in T.Parallel(block_M, block_N):
-                    weight = T.exp2((rows[i] - decay_shared[j]) * LOG2E) * dt_shared[j]
+                    weight = T.exp2(rows[i] - decay_shared[j] * LOG2E) * dt_shared[j]
                     weights[i, j] = T.if_then_else(top + i >= column + j, scores[i, j] * weight, 0)
                 T.gemm(weights, x_shared, acc)
             T.copy(x[b, first : first + block_M, h, :], own)

@@ -38,9 +38,13 @@ def chunk_state(
     block_K=64,
     num_stages=3,
     threads=128,
+    registers=False,
     dtype="float16",
 ):
-    """Sum over the rows l of a chunk of ``exp(decay[last] - decay[l]) dt[l] x[l] B[l]^T``."""
+    """Sum over the rows l of a chunk of ``exp(decay[last] - decay[l]) dt[l] x[l] B[l]^T``.
+
+    ``registers``: the weighted rows of x are an operand in registers, the other way round; otherwise one in shared memory.
+    """
     chunks, block_K = T.ceildiv(seqlen, chunk), min(block_K, chunk)
     block_M, block_N = min(block_M, dim), min(block_N, state)
     if chunk % block_K:
@@ -62,7 +66,10 @@ def chunk_state(
         ):
             m, n, b, c = bx // across * block_M, bx % across * block_N, bz // chunks, bz % chunks
             x_shared = T.alloc_shared((block_K, block_M), dtype)
-            scaled = T.alloc_shared((block_K, block_M), dtype)
+            if registers:
+                scaled = T.alloc_fragment((block_M, block_K), dtype)
+            else:
+                scaled = T.alloc_shared((block_K, block_M), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             dt_shared = T.alloc_shared((block_K,), "float32")
             decay_shared = T.alloc_shared((block_K,), "float32")
@@ -78,9 +85,13 @@ def chunk_state(
                 T.copy(decay[b, h, c, k * block_K], decay_shared)
                 for i in T.Parallel(block_K):
                     weight[i] = T.exp2((last - decay_shared[i]) * LOG2E) * dt_shared[i]
-                for i, j in T.Parallel(block_K, block_M):
-                    scaled[i, j] = x_shared[i, j] * weight[i]
-                T.gemm(scaled, B_shared, acc, transpose_A=True)
+                if registers:
+                    for i, j in T.Parallel(block_M, block_K):
+                        scaled[i, j] = x_shared[j, i] * weight[j]
+                else:
+                    for i, j in T.Parallel(block_K, block_M):
+                        scaled[i, j] = x_shared[i, j] * weight[i]
+                T.gemm(scaled, B_shared, acc, transpose_A=not registers)
             T.copy(acc, states[b, c, h, m : m + block_M, n : n + block_N])
 
     return kernel

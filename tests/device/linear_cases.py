@@ -53,13 +53,15 @@ def mambas() -> Iterator[Example]:
                 keywords={"fused": fused},
                 **more,
             )
-        yield Example(
-            "mamba_chunk_state:chunk_state",
-            size,
-            partial(_mamba, size, None),
-            mamba_chunk_state.reference,
-            **more,
-        )
+        for registers in (False, True):
+            yield Example(
+                "mamba_chunk_state:chunk_state",
+                size,
+                partial(_mamba, size, None),
+                mamba_chunk_state.reference,
+                keywords={"registers": registers},
+                **more,
+            )
         yield from _around(size, more)
 
 
