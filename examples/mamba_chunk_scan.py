@@ -112,9 +112,11 @@ def chunk_scan(
 def chunk_scores(
     batch, seqlen, groups, chunk, state, block_M=64, block_N=64, block_K=64, dtype="float16", threads=128
 ):
-    """C B^T of each chunk and group. Tiles above the diagonal, which nobody reads, are not made: they stay as they were."""
+    """C B^T of each chunk and group at and below the diagonal; zeros above it."""
     chunks, block_M, block_N = T.ceildiv(seqlen, chunk), min(block_M, chunk), min(block_N, chunk)
-    down = T.ceildiv(chunk, block_M)
+    if chunk % block_M or chunk % block_N:
+        raise ValueError(f"a chunk of {chunk} rows is not a whole number of tiles of {block_M} and {block_N}")
+    down = chunk // block_M
 
     @T.prim_func
     def kernel(
@@ -122,28 +124,28 @@ def chunk_scores(
         B: T.Tensor((batch, seqlen, groups, state), dtype),
         out: T.Tensor((batch, chunks, groups, chunk, chunk), dtype),
     ):
-        with T.Kernel(T.ceildiv(chunk, block_N), down * groups, batch * chunks, threads=threads) as (
-            bx,
-            by,
-            bz,
-        ):
+        with T.Kernel(chunk // block_N, down * groups, batch * chunks, threads=threads) as (bx, by, bz):
             b, c, g, top, left = bz // chunks, bz % chunks, by // down, by % down * block_M, bx * block_N
-            if left < top + block_M:
-                C_shared = T.alloc_shared((block_M, block_K), dtype)
-                B_shared = T.alloc_shared((block_N, block_K), dtype)
-                acc = T.alloc_fragment((block_M, block_N), "float32")
-                row, column = c * chunk + top, c * chunk + left
-                T.clear(acc)
-                for k in T.Pipelined(T.ceildiv(state, block_K), num_stages=2):
-                    T.copy(C[b, row : row + block_M, g, k * block_K : (k + 1) * block_K], C_shared)
-                    T.copy(B[b, column : column + block_N, g, k * block_K : (k + 1) * block_K], B_shared)
-                    T.gemm(C_shared, B_shared, acc, transpose_B=True)
-                T.copy(acc, out[b, c, g, top : top + block_M, left : left + block_N])
+            C_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_N, block_K), dtype)
+            acc = T.alloc_fragment((block_M, block_N), "float32")
+            row, column = c * chunk + top, c * chunk + left
+            T.clear(acc)
+            for k in T.Pipelined(
+                T.if_then_else(left < top + block_M, T.ceildiv(state, block_K), 0), num_stages=2
+            ):
+                T.copy(C[b, row : row + block_M, g, k * block_K : (k + 1) * block_K], C_shared)
+                T.copy(B[b, column : column + block_N, g, k * block_K : (k + 1) * block_K], B_shared)
+                T.gemm(C_shared, B_shared, acc, transpose_B=True)
+            for i, j in T.Parallel(block_M, block_N):
+                acc[i, j] = T.if_then_else(top + i >= left + j, acc[i, j], 0)
+            T.copy(acc, out[b, c, g, top : top + block_M, left : left + block_N])
 
     return kernel
 
 
 def scores(c: np.ndarray, b: np.ndarray, chunk: int) -> np.ndarray:
+    """What ``chunk_scores`` gives."""
     c, b = (in_chunks(v.astype(np.float64), chunk) for v in (c, b))
     return np.tril(np.einsum("bclgn,bcsgn->bcgls", c, b, optimize=True))
 

@@ -14,7 +14,7 @@ import mamba_chunk_scan
 import mamba_chunk_state
 import numpy as np
 import retention
-from example_cases import Array, Example, normal
+from example_cases import Array, Example, normal, several
 
 TOLERANCE = 5e-3  # of float16 results
 
@@ -66,13 +66,21 @@ def mambas() -> Iterator[Example]:
 
 
 def _around(size: tuple[int, ...], more: dict[str, Any]) -> Iterator[Example]:
-    batch, seqlen, heads, _, chunk, dim, state = size
+    batch, seqlen, heads, groups, chunk, dim, state = size
     chunks = -(-seqlen // chunk)
 
     def states(rng: np.random.Generator) -> list[Array]:
         added = normal(rng, "float16", batch, chunks, heads, dim, state)
         return [added, mamba_chunk_state.steps(rng, batch, seqlen, heads, chunk)[1]]
 
+    both = [(batch, seqlen, groups, state)] * 2
+    yield Example(
+        "mamba_chunk_scan:chunk_scores",
+        (batch, seqlen, groups, chunk, state),
+        several("float16", *both),
+        lambda c, b: mamba_chunk_scan.scores(c, b, chunk),
+        **more,
+    )
     yield Example(
         "mamba_chunk_state:state_passing",
         (batch, chunks, heads, chunk, dim, state),
