@@ -25,7 +25,7 @@ class KernelSteps:
     of the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an
     iteration. ``waited``: the statements of an op's wait for a token, as this stream does it. ``settled``: what stands
     between the loop and the last, partial steps: after it no group of this stream is at work. ``settle``: the same among
-    those steps, where the waits of the loop's own steps are missing.
+    those steps, where the waits of the loop's own steps are missing. ``begin``: what stands at the head of each step.
     """
 
     context: Context
@@ -41,11 +41,12 @@ class KernelSteps:
     waited: Callable[[str, Token, Iterable[Stmt]], Iterable[Stmt]]
     settled: tuple[Stmt, ...] = ()
     settle: tuple[Stmt, ...] = ()
+    begin: tuple[Stmt, ...] = ()
 
     def statements(self) -> Iterator[Stmt]:
         extent = self.loop.extent
         k = self.counter()
-        body = [s for step in self.steps for s in self.guarded(step, k)]
+        body = [*self.begin, *(s for step in self.steps for s in self.guarded(step, k))]
         yield UniformFor(k, const(0), extent, tuple(body), span=self.loop.span)
         yield from self.settled
         yield from self.last()

@@ -82,6 +82,7 @@ class RoleLoop:
             self.waited,
             tuple(self.settled(not self.ends_settled())) if self.stream == MAIN else (),
             tuple(self.settled()) if self.stream == MAIN else (),
+            tuple(self.said_again()),
         ).statements()
         if sums:
             yield from self.fetched(sums, loop.extent)
@@ -239,15 +240,26 @@ class RoleLoop:
             else:
                 yield If(binary("==", inside, 0), (self.engines.arrive(place),))
 
-    def ends_settled(self) -> bool:
-        """Whether each kernel step ends with a wait for all products."""
+    def ends_settled(self, older: bool = False) -> bool:
+        """Whether each kernel step ends with a wait for all products. ``older``: also a wait by an op of an older iteration."""
         steps = self.schedule.streams[MAIN]
         last = max((n for n, s in enumerate(steps) if self.roles.on_engine(s.op)), default=-1)
         return any(
-            self.schedule.tokens[w.token].kind == "group" and w.distance == 0 and not s.stage
+            self.schedule.tokens[w.token].kind == "group" and w.distance == 0 and (older or not s.stage)
             for s in steps[last + 1 :]
             for w in s.waits
         )
+
+    def said_again(self) -> Iterator[Stmt]:
+        """At the head of a step, that no product is at work, where none is.
+
+        It waits for nothing. But of products in branches, those of older iterations, a compiler does not see across the loop's
+        end that they were waited for, and takes what threads do with accumulators for a conflict: then it runs all of the
+        loop's products one after the other.
+        """
+        older = any(s.stage and self.roles.on_engine(s.op) for s in self.schedule.streams[self.stream])
+        if self.stream == MAIN and self.roles.sums is None and older and self.ends_settled(older=True):
+            yield self.engines.settle("tensor", 0)
 
     def accumulators(self) -> tuple[Buffer, ...]:
         """Fragments that products of this loop add to on the matrix engine."""
