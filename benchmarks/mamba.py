@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mamba_data import exact, operands, peers
-from mamba_rows import BATCH, Row, rows
+from mamba_rows import BATCH, VARIANTS, Row, rows
 from timing import Protocol, burst, geometric_mean, medians
 
 Run = Callable[[Any], Any]
@@ -65,18 +65,17 @@ def shown(row: Row, result: dict[str, Any]) -> str:
 
 
 def summary(results: list[tuple[Row, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """For each kernel: our fastest variant in each row, and how many times as fast as the peer it is."""
+    """For each kernel: our speed in each row, and the peer's time over ours; ours is the kernel's first variant."""
     out: list[dict[str, Any]] = []
     for kernel in dict.fromkeys(row.kernel for row, _ in results):
         speeds: dict[str, float] = {}
         ratios: list[float] = []
         for row, result in results:
             found = medians(result["microseconds"])
-            ours = {k: v for k, v in found.items() if k.startswith("tile ")}
-            if row.kernel == kernel and ours:
-                best = min(ours, key=lambda k: ours[k])
-                speeds[f"{row.seqlen} {best}"] = round(row.operations / ours[best] * 1e-6, 1)
-                ratios += [v / ours[best] for k, v in found.items() if k not in ours]
+            mine = found.get(f"tile {next(iter(VARIANTS[kernel]))}")
+            if row.kernel == kernel and mine is not None:
+                speeds[str(row.seqlen)] = round(row.operations / mine * 1e-6, 1)
+                ratios += [v / mine for k, v in found.items() if not k.startswith("tile ")]
         mean = {"peer_over_ours_geometric_mean": round(geometric_mean(ratios), 4)} if ratios else {}
         out.append({"kernel": kernel, "tflops": speeds, **mean})
     return out
