@@ -351,6 +351,10 @@ FAMILIES = (
 
 def cases(only: str = "") -> list[Example]:
     """All of them whose name contains ``only``."""
-    from attention_cases import ATTENTIONS  # it is made of what is defined here
+    # they are made of what is defined here
+    from attention_cases import ATTENTIONS
+    from linear_cases import FAMILIES as LINEAR
+    from product_cases import FAMILIES as PRODUCTS
 
-    return [e for family in (*FAMILIES, *ATTENTIONS) for e in family() if only in e.name]
+    families = (*FAMILIES, *ATTENTIONS, *LINEAR, *PRODUCTS)
+    return [e for family in families for e in family() if only in e.name]

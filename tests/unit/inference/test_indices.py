@@ -12,7 +12,8 @@ from replay import value
 from tile_core.dtypes import INT32
 from tile_core.expr import Expr, Var, binary, const
 from tile_core.inference.indices import divisor, place
-from tile_core.inference.maps import Digit, Index
+from tile_core.inference.maps import Digit, Index, pulled
+from tile_core.layout.panels import row_major
 
 I, J, N = (Var(n, INT32, k) for k, n in enumerate("ijn"))
 LOOPS = {I: Index((Digit(0, 1, 6, 1),)), J: Index((Digit(1, 1, 4, 2),), 1)}
@@ -66,3 +67,13 @@ def test_the_usual_forms() -> None:
     assert (
         divisor(N * 12 + 18) == 6 and divisor(N) == 1 and divisor(24) == 24 and divisor(N * 4 * (N * 3)) == 12
     )
+
+
+def test_a_digit_in_two_dimensions_is_no_partition() -> None:
+    """The diagonal ``A[i, i]``, or a block's, ``A[i // 4 * 4, i]``."""
+    i, block = Index((Digit(0, 1, 64, 1),)), Index((Digit(0, 4, 16, 4),))
+    low = Index((Digit(0, 1, 4, 1, last=False), Digit(0, 4, 16, 4)))
+    tile = row_major((64, 64))
+    assert pulled(tile, (i, i), (64,)) is None
+    assert pulled(tile, (block, low), (64,)) is None
+    assert pulled(tile, (Index(), i), (64,)) is not None

@@ -117,6 +117,18 @@ def test_constant_region_out_of_range() -> None:
     assert marked(message) == "s[6:12]"
 
 
+def test_constant_region_begins_outside_a_tensor() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((8,))):
+        with T.Kernel(1):
+            s = T.alloc_shared((8,), "float32")
+            T.copy(A[9:17], s)
+
+    message = mistake(kernel)
+    assert "the slice reaches 9, outside dimension 0 of A, which has size 8" in message
+    assert marked(message) == "A[9:17]"
+
+
 def test_constant_index_out_of_range() -> None:
     @T.prim_func
     def kernel(A: T.Tensor((8, 4))):

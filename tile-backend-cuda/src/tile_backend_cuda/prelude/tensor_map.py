@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,20 +51,28 @@ class TensorMap:
         if problem:
             raise TileError(f"{self.name}: {problem}", why="CUDA driver API, cuTensorMapEncodeTiled")
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In bytes. A dense array's follow from its shape, as for a launch: numpy's are anything along dimensions of extent 1."""
+        a = self.array
+        if not a.flags.c_contiguous:
+            return a.strides
+        return tuple(a.itemsize * math.prod(a.shape[n + 1 :]) for n in range(a.ndim))
+
     def _problems(self) -> list[str]:
-        a, size = self.array, self.array.itemsize
+        a, size, strides = self.array, self.array.itemsize, self.strides
         row = self.box[-1] * size
         rules = (
             (
                 1 <= a.ndim <= 5 and len(self.box) == a.ndim == len(self.steps),
                 "1 to 5 dimensions, as the box",
             ),
-            (a.strides[-1] == size or a.shape[-1] == 1, "the last dimension must be contiguous"),
+            (strides[-1] == size or a.shape[-1] == 1, "the last dimension must be contiguous"),
             (
-                all(s % 16 == 0 for s in a.strides[:-1]),
-                f"strides {a.strides[:-1]} are no multiples of 16 bytes",
+                all(s % 16 == 0 for s in strides[:-1]),
+                f"strides {strides[:-1]} are no multiples of 16 bytes",
             ),
-            (all(0 < s < 1 << 40 for s in a.strides[:-1]), "strides must be under 2^40 bytes"),
+            (all(0 < s < 1 << 40 for s in strides[:-1]), "strides must be under 2^40 bytes"),
             (all(1 <= b <= 256 for b in self.box), f"box {self.box} has an extent outside 1..256"),
             (row % 16 == 0, f"a box row of {row} bytes is no multiple of 16"),
             (self.swizzle in SWIZZLES, f"no swizzle of {self.swizzle} bytes"),
@@ -88,7 +97,7 @@ class TensorMap:
         def five(values: tuple[int, ...], fill: int) -> list[int]:
             return [*values[::-1], *[fill] * (5 - len(values))]
 
-        strides = [*a.strides[:-1][::-1], *[0] * (4 - (a.ndim - 1))]
+        strides = [*self.strides[:-1][::-1], *[0] * (4 - (a.ndim - 1))]
         kind = TYPES.get(a.dtype.name, OTHER)
         data = struct.pack(
             "<Q5Q4Q5I5BBBBBB",

@@ -20,7 +20,7 @@ _WORDS = """alias break case const const_assert continue continuing default diag
     thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual
     volatile wgsl where with writeonly yield
     bool f16 f32 i32 u32 vec2 vec3 vec4 array atomic bitcast ptr select min max abs exp exp2 log log2 sqrt inverseSqrt floor ceil
-    round trunc fma sin cos tan params block invocation lane at bits seen next done"""
+    round trunc fma sin cos tan params block invocation lane at bits seen next done value place old"""
 WORDS = frozenset(_WORDS.split())
 
 

@@ -184,7 +184,9 @@ def pulled(buffer: Layout, index: tuple[Index, ...], extents: Shape) -> Layout |
     iters: list[Iter] = []
     box: list[int] = []
     for number, extent in enumerate(extents):
-        mine = _filled(sorted((place, it) for n, place, it in pieces if n == number), extent)
+        # two digits at one place, as of A[i // 8, i]: no partition, which _filled says
+        own = sorted(((place, it) for n, place, it in pieces if n == number), key=lambda p: p[0])
+        mine = _filled(own, extent)
         if mine is None:
             return None
         iters += mine

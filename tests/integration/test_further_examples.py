@@ -1,4 +1,4 @@
-"""The attention examples against numpy: on the ``cpu`` target, in the interpreter, and as Hopper's source under the emulator."""
+"""The further examples against numpy: on the ``cpu`` target, in the interpreter, and as Hopper's source under the emulator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 
 from attention_cases import ATTENTIONS
 from example_cases import Example
+from linear_cases import FAMILIES as LINEAR
+from product_cases import FAMILIES as PRODUCTS
 
 import tile_core as tile
 from tile_core.hardware import Target
 from tile_core.testing.emulated import emulated
 
-SMALL = [e for family in ATTENTIONS for e in family() if not e.large]
+SMALL = [e for family in (*ATTENTIONS, *LINEAR, *PRODUCTS) for e in family() if not e.large]
 MODES = ("early", "late", "random")  # when asynchronous operations take place
 MODULES = sorted({e.kernel.partition(":")[0] for e in SMALL})
 
@@ -36,7 +38,12 @@ def test_emulated(example: Example) -> None:
     module, _, function = example.kernel.rpartition(":")
     made: Any = getattr(importlib.import_module(module), function)(*example.arguments, **example.keywords)
     kernel, want = made.for_target(Target.parse("cuda:sm_90a")), example.reference(*example.data())
-    found = {m: example.problem(emulated(kernel, example.data(), example.dims, m), want) for m in MODES}
+    found: dict[str, str] = {}
+    for mode in MODES:
+        data, out = example.data(), example.result()
+        given = data if out is None else [*data[:2], out, *data[2:]]
+        returned = emulated(kernel, given, example.dims, mode)
+        found[mode] = example.problem(returned if out is None else out, want)
     assert found == dict.fromkeys(MODES, "")
 
 

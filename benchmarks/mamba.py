@@ -1,0 +1,122 @@
+"""Chunk scan and chunk state of Mamba-2 on an NVIDIA GPU: ours, and the Triton kernels of ``mamba_ssm`` where they are installed.
+
+    python benchmarks/mamba.py dumps/mamba [--json FILE]
+
+The folder is made by ``mamba_make.py`` elsewhere. Needs torch for CUDA; neither TVM nor a compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mamba_data import exact, operands, peers
+from mamba_rows import BATCH, VARIANTS, Row, rows
+from timing import Protocol, burst, geometric_mean, medians
+
+Run = Callable[[Any], Any]
+GUESS = 2e14  # operations a second, for how many calls make up a burst
+
+
+def error_of(torch: Any, row: Row, run: Run, data: dict[str, Any]) -> float:
+    """Relative error (Frobenius) of a contestant over the first and the last sequence of the batch."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    got, off, size = run(data), 0.0, 0.0
+    for one in (0, BATCH - 1):
+        want = exact(torch, row, data, one)
+        off += float((got[one].float() - want).square().sum())
+        size += float(want.square().sum())
+    return (off / size) ** 0.5
+
+
+def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -> dict[str, Any]:
+    data = [operands(torch, row, 0)]  # far larger than the last-level cache: one set is enough
+    contestants: dict[str, Run] = peers(row)
+    for path in sorted((folder / "bundles").glob(f"{row.name}.*")):
+        kernel = tile.load(path)
+        contestants[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d.values())
+    errors: dict[str, float] = {}
+    for name, run in list(contestants.items()):
+        try:
+            errors[name] = error_of(torch, row, run, data[0])
+        except Exception as error:  # who cannot do this row is left out of it, and said so
+            print(f"  {name} left out: {type(error).__name__}: {str(error)[:200]}")
+            del contestants[name]
+    times = burst(contestants, data, row.operations / GUESS, protocol)
+    return {"row": row.name, "microseconds": times, "errors": errors}
+
+
+def shown(row: Row, result: dict[str, Any]) -> str:
+    """All contestants of a row, the fastest first."""
+    lines = [row.name]
+    for name, t in sorted(medians(result["microseconds"]).items(), key=lambda p: p[1]):
+        spread = max(result["microseconds"][name]) / t - 1
+        rate = f"{row.operations / t * 1e-6:8.1f} TFLOPS  {row.bytes / t * 1e-3:7.0f} GB/s"
+        lines.append(
+            f"   {name:16} {t:9.2f} us {rate}  error {result['errors'][name]:.1e}  spread {spread:+.1%}"
+        )
+    return "\n".join(lines)
+
+
+def summary(results: list[tuple[Row, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """For each kernel: our speed in each row, and the peer's time over ours; ours is the kernel's first variant."""
+    out: list[dict[str, Any]] = []
+    for kernel in dict.fromkeys(row.kernel for row, _ in results):
+        speeds: dict[str, float] = {}
+        ratios: list[float] = []
+        for row, result in results:
+            found = medians(result["microseconds"])
+            mine = found.get(f"tile {next(iter(VARIANTS[kernel]))}")
+            if row.kernel == kernel and mine is not None:
+                speeds[str(row.seqlen)] = round(row.operations / mine * 1e-6, 1)
+                ratios += [v / mine for k, v in found.items() if not k.startswith("tile ")]
+        mean = {"peer_over_ours_geometric_mean": round(geometric_mean(ratios), 4)} if ratios else {}
+        out.append({"kernel": kernel, "tflops": speeds, **mean})
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--rounds", type=int, default=6)
+    given = parser.parse_args()
+    site = given.folder.resolve() / "site"
+    for wheel in (given.folder / "wheels").glob("*.whl"):
+        zipfile.ZipFile(wheel).extractall(site)
+    sys.path.insert(0, str(site))
+    import torch
+
+    import tile_core as tile
+
+    protocol = Protocol(rounds=given.rounds)
+    results: list[tuple[Row, dict[str, Any]]] = []
+    for row in rows():
+        if given.only not in row.name:
+            continue
+        results.append((row, measure(torch, tile, given.folder, row, protocol)))
+        print(shown(*results[-1]), flush=True)
+    table = summary(results)
+    print(json.dumps(table, indent=1))
+    if given.json:
+        about = {
+            "command": " ".join(sys.argv),
+            "device": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "python": platform.python_version(),
+            "protocol": str(protocol),
+        }
+        found = {"about": about, "summary": table, "rows": [r for _, r in results]}
+        given.json.write_text(json.dumps(found, indent=1), encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()
