@@ -10,18 +10,15 @@ import numpy as np
 import pytest
 
 import tile_core as tile
-from tile_core.errors import Unsupported
 from tile_core.hardware import Device
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "device"))
 
-from example_cases import Example
+from example_cases import FAMILIES, Example
 
 # what the tiles of an example need beyond the 16 KB of the default limits
 SMALLER = {"flash_attention:attention": {"block_M": 32, "block_N": 32}}
-# not for every device: their tiles are large on purpose, or of a type that WGSL does not have
-MAY_NOT_FIT = ("mamba_", "linear_", "retention", "gated_delta_", "moe", "fp8_block_gemm")
-SMALL = [c for c in cases("") if not c.large and "kernels" not in c.kernel]
+SMALL = [c for family in FAMILIES for c in family() if not c.large and "kernels" not in c.kernel]
 # for the default limits the last, which is the most ragged, of each kernel
 LAST = tuple({c.kernel: c for c in SMALL}.values())
 RUNS = [*((e, "lavapipe") for e in SMALL), *((e, "default") for e in LAST)]
@@ -33,10 +30,5 @@ def test_example(adapter: Device, example: Example, arch: str):
     if arch == "default":
         example = replace(example, keywords={**example.keywords, **SMALLER.get(example.kernel, {})})
     with tile.target(f"webgpu:{arch}"):
-        try:
-            got = example.run(data, out)
-        except Unsupported as error:
-            if not example.kernel.startswith(MAY_NOT_FIT):
-                raise
-            pytest.skip(error.message)
+        got = example.run(data, out)
     assert example.problem(np.asarray(got), example.reference(*data)) == ""
