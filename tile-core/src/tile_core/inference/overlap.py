@@ -11,6 +11,7 @@ from .bulk import BoxCopy, bulk_copies
 from .plan import TilePlan
 from .schedule.engines import COPY, engine_of
 from .schedule.loops import schedules
+from .schedule.unscheduled import unscheduled
 from .sharing import sharing
 
 
@@ -23,11 +24,14 @@ def overlapped(plan: TilePlan, boxes: bool = True) -> TilePlan:
     bulk = bulk_copies(plan.graph, plan.info, plan.layouts) if boxes else {}
     engines = _engines(plan, bulk)
     useful = plan.info.bulk is not None or COPY in engines.values()
+    told = boxes and any(e.name == COPY for e in plan.info.engines)
+    made = schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines) if useful else {}
     return replace(
         plan,
         bulk=bulk,
         engines=engines,
-        schedules=schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines) if useful else {},
+        schedules=made,
+        notes=(*plan.notes, *(unscheduled(plan.graph, made) if told else ())),
         sharing={
             n: found
             for n, s in enumerate(plan.program.launches)
