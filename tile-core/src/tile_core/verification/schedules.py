@@ -25,7 +25,9 @@ RLIMIT = 20_000_000  # z3's resources for one query: the same on every machine
 MOST_SLOTS = 64
 
 Agent = tuple[str, int]  # a stream or an op, and one of its warps
-Move = tuple[str, Any, list[Any], Agent]  # name, when it may happen, what it changes, whose state that is
+Move = tuple[
+    str, Any, list[tuple[Any, Any]]
+]  # name, when it may happen, variables that it changes and their values after it
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,6 @@ class _State:
     schedule: Schedule
     trips: Any
     last: Any
-    mark: str = ""
     step: dict[Agent, Any] = field(default_factory=dict[Agent, Any])
     place: dict[Agent, Any] = field(default_factory=dict[Agent, Any])
     count: dict[Agent, Any] = field(default_factory=dict[Agent, Any])
@@ -71,12 +72,12 @@ class _State:
         context = self.trips.ctx
         for s in self.schedule.streams:
             for w in warps(self.schedule, s):
-                self.step[s, w] = z3.Int(f"step {s} {w}{self.mark}", context)
-                self.place[s, w] = z3.Int(f"place {s} {w}{self.mark}", context)
+                self.step[s, w] = z3.Int(f"step {s} {w}", context)
+                self.place[s, w] = z3.Int(f"place {s} {w}", context)
         for o in self.schedule.body.ops:
             if o.asynchronous:
                 for w in warps(self.schedule, o.stream):
-                    self.count[o.name, w] = z3.Int(f"done {o.name} {w}{self.mark}", context)
+                    self.count[o.name, w] = z3.Int(f"done {o.name} {w}", context)
 
     def limit(self, op: str) -> Any:
         """How many instances there are."""
@@ -112,29 +113,29 @@ class _Prover:
         self.trips: Any = z3.Int("N", self.context)
         last = self.trips - 1 + max(schedule.stages(s) for s in schedule.streams)
         self.now = _State(schedule, self.trips, last)
-        self.then = _State(schedule, self.trips, last, "'")
         self.failures: list[str] = []
         self.queries = 0
 
     def run(self) -> Proof:
-        invariant, after = list(self.invariant(self.now)), list(self.invariant(self.then))
+        invariant = list(self.invariant(self.now))
         for slots in {t.slots for t in self.schedule.tokens.values() if t.kind == SIGNAL}:
             if slots > MOST_SLOTS or not phase_lemma(slots):
                 self.failures.append(f"a phase bit does not tell instances of {slots} slots apart")
         zero = [x == 0 for v in (self.now.step, self.now.place, self.now.count) for x in v.values()]
         self.ask("the start", *zero, self.trips >= 1, z3.Not(z3.And(invariant)))
         moves = list(self.moves())
-        for name, enabled, change, who in moves:
+        for name, enabled, change in moves:
             if len(self.failures) >= self.most:
                 break
-            same = [*invariant, enabled, *change, *self.unchanged(who)]
-            self.ask(f"{name} keeps the order", *same, z3.Not(z3.And(after)))
+            after = [z3.substitute(x, *change) for x in invariant]
+            touched = [new for new, old in zip(after, invariant, strict=True) if not new.eq(old)]
+            self.ask(f"{name} keeps the order", *invariant, enabled, z3.Not(z3.And(touched)))
         if len(self.failures) < self.most:
             self.dependences(invariant)
             over = z3.And(
                 [self.now.step[a] == self.now.last for a in self.now.step if self.schedule.streams[a[0]]]
             )
-            stuck = [z3.Not(enabled) for _, enabled, _, _ in moves]
+            stuck = [z3.Not(enabled) for _, enabled, _ in moves]
             self.ask("somebody can go on", *invariant, z3.Not(over), *stuck)
         return Proof(tuple(self.failures), self.queries)
 
@@ -227,22 +228,20 @@ class _Prover:
         return at.begun(u, w) if token.kind == BARRIER else at.complete(u, w)
 
     def moves(self) -> Iterator[Move]:
-        now, then = self.now, self.then
+        now = self.now
         for (s, w), step in now.step.items():
             steps, place = self.schedule.streams[s], now.place[s, w]
             for n, x in enumerate(steps):
                 o, i = self.schedule.ops[x.op], step - x.stage
                 exists = z3.BoolVal(True, self.context) if o.kind == MEET else z3.And(i >= 0, i < self.trips)
                 here = z3.And(step < now.last, place == 2 * n)
-                over = [then.step[s, w] == step + 1, then.place[s, w] == 0]
-                done = (
-                    over if n + 1 == len(steps) else [then.step[s, w] == step, then.place[s, w] == 2 * n + 2]
-                )
+                over = [(step, step + 1), (place, self.number(0))]
+                done = over if n + 1 == len(steps) else [(place, self.number(2 * n + 2))]
                 ready = [self.may_pass(x, w, t, i) for t in x.waits if self.kind(t) != BARRIER]
                 if o.kind != MEET:
-                    yield f"{x.op} left out", z3.And(here, z3.Not(exists)), done, (s, w)
-                begin = done if o.asynchronous else [then.step[s, w] == step, then.place[s, w] == 2 * n + 1]
-                yield f"the begin of {x.op}", z3.And([here, exists, *ready]), begin, (s, w)
+                    yield f"{x.op} left out", z3.And(here, z3.Not(exists)), done
+                begin = done if o.asynchronous else [(place, self.number(2 * n + 1))]
+                yield f"the begin of {x.op}", z3.And([here, exists, *ready]), begin
                 if not o.asynchronous:
                     met = [
                         now.begun(u, y) >= i + 1
@@ -250,12 +249,7 @@ class _Prover:
                         if self.kind(t) == BARRIER
                         for u, y in self.watched(self.schedule.tokens[t.token], x.op, w)
                     ]
-                    yield (
-                        f"the end of {x.op}",
-                        z3.And([step < now.last, place == 2 * n + 1, *met]),
-                        done,
-                        (s, w),
-                    )
+                    yield f"the end of {x.op}", z3.And([step < now.last, place == 2 * n + 1, *met]), done
         for (u, w), count in now.count.items():
             before = [
                 now.at_least(x, w, count - self.schedule.gap(x, u) + 1)
@@ -263,18 +257,13 @@ class _Prover:
                 if x != u and self.schedule.body.same_queue(x, u)
             ]
             ends = z3.And([count < now.begun(u, w), *before])
-            yield f"the completion of {u}", ends, [then.count[u, w] == count + 1], (u, w)
+            yield f"the completion of {u}", ends, [(count, count + 1)]
+
+    def number(self, n: int) -> Any:
+        return z3.IntVal(n, self.context)
 
     def kind(self, wait: Wait) -> str:
         return self.schedule.tokens[wait.token].kind
-
-    def unchanged(self, who: Agent) -> list[Any]:
-        pairs = (
-            (self.now.step, self.then.step),
-            (self.now.place, self.then.place),
-            (self.now.count, self.then.count),
-        )
-        return [b[a] == x for now, b in pairs for a, x in now.items() if a != who]
 
     def dependences(self, invariant: Sequence[Any]) -> None:
         """What memory demands follows from the invariant, between any two warps."""
