@@ -153,7 +153,7 @@ def main() -> None:
         keywords = {**sizes, **variant}
         given = (q, k, v, sinks) if variant.get("sink") else (q, k, v)
         out, lse = attention(**keywords)(*given)
-        want, want_lse = reference(*given, causal=keywords.get("causal", False), window=keywords["window"])
+        want, want_lse = reference(*given, causal=bool(keywords.get("causal")), window=keywords["window"])
         errors = np.abs(out - want).max(), np.abs(lse - want_lse).max()
         print(f"{variant}: largest error {errors[0]}, of the LSE {errors[1]}")
 

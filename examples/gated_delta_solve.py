@@ -126,7 +126,8 @@ def reference(
     solved = np.linalg.inv(np.eye(chunk) + inside)
     w = solved @ (keys * (part * np.exp(gates.astype(np.float64)))[..., None])
     u = solved @ (values * part[..., None])
-    return tuple(x.reshape(*k.shape[:2], -1, x.shape[-1])[:, :, :seq] for x in (w, u))
+    w, u = (x.reshape(*k.shape[:2], -1, x.shape[-1])[:, :, :seq] for x in (w, u))
+    return w, u
 
 
 def rows(

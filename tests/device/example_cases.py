@@ -349,6 +349,12 @@ FAMILIES = (
 )
 
 
+def basic() -> list[str]:
+    """Modules of ``examples/`` that every backend takes: the others need more memory or types than some have."""
+    modules = (e.kernel.partition(":")[0] for family in FAMILIES for e in family())
+    return [m for m in dict.fromkeys(modules) if not m.startswith("kernels")]
+
+
 def cases(only: str = "") -> list[Example]:
     """All of them whose name contains ``only``."""
     # they are made of what is defined here

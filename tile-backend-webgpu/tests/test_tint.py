@@ -21,7 +21,10 @@ from tile_core.registry import registry
 from tile_core.testing import requires, stages
 from tile_core.testing.kernels import CASES, Case
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "device"))
+
+from example_cases import basic
+
 SIZES: dict[str, dict[str, Any]] = {  # where the sizes of the example do not fit in 16 KB
     "attention": {"batch": 1, "heads": 2, "seq_q": 128, "seq_kv": 128, "dim": 64, "block_M": 32, "block_N": 16},
 }  # fmt: skip
@@ -40,18 +43,14 @@ var<workgroup> tile: array<f32, 16384>;
 
 
 def kernels() -> Iterator[tuple[str, Any]]:
-    """Each example at its own sizes."""
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        for file in sorted(EXAMPLES.glob("*.py")):
-            module = import_module(file.stem)
-            for name, sizes in getattr(module, "EXAMPLE", {}).items():
-                yield name, getattr(module, name)(**{**sizes, **SIZES.get(name, {})})
-            if file.stem == "vector_add":
-                zeros = np.zeros(1000, np.float32)
-                yield "add", module.add.kernel((zeros, zeros), {})[0]
-    finally:
-        sys.path.remove(str(EXAMPLES))
+    """Each basic example at its own sizes."""
+    for name in basic():
+        module = import_module(name)
+        for kernel, sizes in getattr(module, "EXAMPLE", {}).items():
+            yield kernel, getattr(module, kernel)(**{**sizes, **SIZES.get(kernel, {})})
+        if name == "vector_add":
+            zeros = np.zeros(1000, np.float32)
+            yield "add", module.add.kernel((zeros, zeros), {})[0]
 
 
 def errors(shaders: list[Shader]) -> dict[str, tuple[str, ...]]:
