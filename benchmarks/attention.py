@@ -7,16 +7,12 @@ The folder is made by ``attention_make.py`` elsewhere. Needs torch for CUDA; nei
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from attention_rows import Row, rows
+from comparison import script
 from timing import Protocol, burst, geometric_mean, medians
 
 Run = Callable[[Any], Any]
@@ -107,41 +103,5 @@ def summary(results: list[tuple[Row, dict[str, Any]]]) -> dict[str, float]:
     return out
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    site = given.folder.resolve() / "site"
-    for wheel in (given.folder / "wheels").glob("*.whl"):
-        zipfile.ZipFile(wheel).extractall(site)
-    sys.path.insert(0, str(site))
-    import torch
-
-    import tile_core as tile
-
-    protocol = Protocol(rounds=given.rounds)
-    results: list[tuple[Row, dict[str, Any]]] = []
-    for row in rows():
-        if given.only in row.name:
-            results.append((row, measure(torch, tile, given.folder, row, protocol)))
-            print(shown(*results[-1]), flush=True)
-    table = summary(results)
-    print(json.dumps(table, indent=1))
-    if given.json:
-        about = {
-            "command": " ".join(sys.argv),
-            "device": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "cudnn": torch.backends.cudnn.version(),
-            "python": platform.python_version(),
-            "protocol": str(protocol),
-        }
-        found = {"about": about, "summary": table, "rows": [r for _, r in results]}
-        given.json.write_text(json.dumps(found, indent=1), encoding="utf8")
-
-
 if __name__ == "__main__":
-    main()
+    script(__doc__, rows(), measure, shown, summary, rounds=5)

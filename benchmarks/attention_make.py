@@ -7,36 +7,27 @@ Needs NVRTC; no GPU.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
+from collections.abc import Iterator
 
 from attention_rows import VARIANTS, rows
-from gemm_make import ROOT, wheels
+from bundles import ROOT, Made, script
 
 sys.path.insert(0, str(ROOT / "examples"))
 
 from flash_attention import attention
 
 
-def bundles(folder: Path, only: str) -> None:
+def kernels() -> Iterator[Made]:
     for row in rows():
         for variant in VARIANTS[row.dim, row.causal]:
-            if only in row.name:
-                kernel = attention.compile(*row.arguments(), target="cuda:sm_90a", **row.keywords(variant))
-                kernel.export(folder / "bundles" / f"{row.name}.{variant}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--no-wheels", action="store_true")
-    given = parser.parse_args()
-    bundles(given.folder, given.only)
-    if not given.no_wheels:
-        wheels(given.folder)
+            given, more = row.arguments(), row.keywords(variant)
+            yield (
+                row.name,
+                variant,
+                lambda g=given, k=more: attention.compile(*g, target="cuda:sm_90a", **k),
+            )
 
 
 if __name__ == "__main__":
-    main()
+    script(__doc__, kernels())

@@ -7,16 +7,12 @@ The folder is made by ``gemm_make.py`` elsewhere. Needs torch for CUDA and Trito
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import platform
-import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from comparison import script
 from gemm_data import exact, library, operands
 from gemm_rows import Row, rows
 from timing import Protocol, burst, geometric_mean, medians
@@ -133,44 +129,5 @@ def summary(results: list[tuple[Row, dict[str, Any]]]) -> list[dict[str, Any]]:
     return out
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--rounds", type=int, default=6)
-    given = parser.parse_args()
-    site = given.folder.resolve() / "site"
-    for wheel in (given.folder / "wheels").glob("*.whl"):
-        zipfile.ZipFile(wheel).extractall(site)
-    sys.path.insert(0, str(site))
-    import torch
-
-    import tile_core as tile
-
-    protocol = Protocol(rounds=given.rounds)
-    results: list[tuple[Row, dict[str, Any]]] = []
-    for row in rows():
-        if given.only not in row.name:
-            continue
-        result = measure(torch, tile, given.folder, row, protocol)
-        results.append((row, result))
-        print(shown(row, result), flush=True)
-    table = summary(results)
-    print(json.dumps(table, indent=1))
-    if given.json:
-        about = {
-            "command": " ".join(sys.argv),
-            "device": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "python": platform.python_version(),
-            "protocol": vars(protocol) if hasattr(protocol, "__dict__") else str(protocol),
-        }
-        given.json.write_text(
-            json.dumps({"about": about, "summary": table, "rows": [r for _, r in results]}, indent=1)
-        )
-
-
 if __name__ == "__main__":
-    main()
+    script(__doc__, rows(), measure, shown, summary)

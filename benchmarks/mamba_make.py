@@ -7,11 +7,10 @@ Needs NVRTC; no GPU.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
+from collections.abc import Iterator
 
-from gemm_make import ROOT, wheels
+from bundles import ROOT, Made, script
 from mamba_rows import VARIANTS, rows
 
 sys.path.insert(0, str(ROOT / "examples"))
@@ -22,25 +21,13 @@ from mamba_chunk_state import chunk_state
 KERNELS = {"chunk_scan": chunk_scan, "chunk_state": chunk_state}
 
 
-def bundles(folder: Path, only: str) -> None:
+def kernels() -> Iterator[Made]:
     for row in rows():
         for variant in VARIANTS[row.kernel]:
-            if only in row.name:
-                make = KERNELS[row.kernel]
-                kernel = make.compile(*row.arguments(), target=row.target(variant), **row.keywords(variant))
-                kernel.export(folder / "bundles" / f"{row.name}.{variant}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--no-wheels", action="store_true")
-    given = parser.parse_args()
-    bundles(given.folder, given.only)
-    if not given.no_wheels:
-        wheels(given.folder)
+            make, given, more = KERNELS[row.kernel], row.arguments(), row.keywords(variant)
+            target = row.target(variant)
+            yield row.name, variant, lambda m=make, g=given, t=target, k=more: m.compile(*g, target=t, **k)
 
 
 if __name__ == "__main__":
-    main()
+    script(__doc__, kernels())
