@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-WHEELS = ("./tile-core", "./tile-backend-cuda", "pluggy")
+sys.path.insert(0, str(ROOT / "tests" / "device"))
+
+from packed import wheels
+
 Made = tuple[str, str, Any]  # row, variant, and what gives the kernel
 
 
@@ -22,17 +24,7 @@ def script(about: str | None, kernels: Iterable[Made]) -> None:
     parser.add_argument("--no-wheels", action="store_true")
     given = parser.parse_args()
     if not given.no_wheels:
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "-q",
-            "--no-deps",
-            "-w",
-            str(given.folder / "wheels"),
-        ]
-        subprocess.run([*command, *WHEELS], cwd=ROOT, check=True)
+        wheels(given.folder)
     for row, variant, make in kernels:
         if given.only in row:
             make().export(given.folder / "bundles" / f"{row}.{variant}")

@@ -6,12 +6,15 @@ import argparse
 import json
 import platform
 import sys
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import timing
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "device"))
+
+from packed import unpacked
 
 
 class Named(Protocol):
@@ -36,7 +39,7 @@ def script(
 ) -> None:
     """Read the command line and do what it says. The folder that it names holds bundles, and wheels of what runs them."""
     given = _given(about, rounds)
-    _unpack(given.folder)
+    sys.path.insert(0, str(unpacked(given.folder)))
     import torch
 
     import tile_core as tile
@@ -61,14 +64,6 @@ def _given(about: str | None, rounds: int) -> argparse.Namespace:
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--rounds", type=int, default=rounds)
     return parser.parse_args()
-
-
-def _unpack(folder: Path) -> None:
-    """Make the packages importable without pip."""
-    site = folder.resolve() / "site"
-    for wheel in (folder / "wheels").glob("*.whl"):
-        zipfile.ZipFile(wheel).extractall(site)
-    sys.path.insert(0, str(site))
 
 
 def _machine(torch: Any, protocol: timing.Protocol) -> Result:
