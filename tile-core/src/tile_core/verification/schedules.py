@@ -25,9 +25,8 @@ RLIMIT = 20_000_000  # z3's resources for one query: the same on every machine
 MOST_SLOTS = 64
 
 Agent = tuple[str, int]  # a stream or an op, and one of its warps
-Move = tuple[
-    str, Any, list[tuple[Any, Any]]
-]  # name, when it may happen, variables that it changes and their values after it
+# name, when it may happen, variables that it changes and their values after it, which warp
+Move = tuple[str, Any, list[tuple[Any, Any]], int]
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,11 @@ class _Prover:
         zero = [x == 0 for v in (self.now.step, self.now.place, self.now.count) for x in v.values()]
         self.ask("the start", *zero, self.trips >= 1, z3.Not(z3.And(invariant)))
         moves = list(self.moves())
-        for name, enabled, change in moves:
+        for name, enabled, change, w in moves:
             if len(self.failures) >= self.most:
                 break
+            if w:  # what it keeps is what the other warp's move keeps, with the names of both exchanged everywhere
+                continue
             after = [z3.substitute(x, *change) for x in invariant]
             touched = [new for new, old in zip(after, invariant, strict=True) if not new.eq(old)]
             self.ask(f"{name} keeps the order", *invariant, enabled, z3.Not(z3.And(touched)))
@@ -135,7 +136,7 @@ class _Prover:
             over = z3.And(
                 [self.now.step[a] == self.now.last for a in self.now.step if self.schedule.streams[a[0]]]
             )
-            stuck = [z3.Not(enabled) for _, enabled, _ in moves]
+            stuck = [z3.Not(enabled) for _, enabled, _, _ in moves]
             self.ask("somebody can go on", *invariant, z3.Not(over), *stuck)
         return Proof(tuple(self.failures), self.queries)
 
@@ -239,9 +240,9 @@ class _Prover:
                 done = over if n + 1 == len(steps) else [(place, self.number(2 * n + 2))]
                 ready = [self.may_pass(x, w, t, i) for t in x.waits if self.kind(t) != BARRIER]
                 if o.kind != MEET:
-                    yield f"{x.op} left out", z3.And(here, z3.Not(exists)), done
+                    yield f"{x.op} left out", z3.And(here, z3.Not(exists)), done, w
                 begin = done if o.asynchronous else [(place, self.number(2 * n + 1))]
-                yield f"the begin of {x.op}", z3.And([here, exists, *ready]), begin
+                yield f"the begin of {x.op}", z3.And([here, exists, *ready]), begin, w
                 if not o.asynchronous:
                     met = [
                         now.begun(u, y) >= i + 1
@@ -249,7 +250,7 @@ class _Prover:
                         if self.kind(t) == BARRIER
                         for u, y in self.watched(self.schedule.tokens[t.token], x.op, w)
                     ]
-                    yield f"the end of {x.op}", z3.And([step < now.last, place == 2 * n + 1, *met]), done
+                    yield f"the end of {x.op}", z3.And([step < now.last, place == 2 * n + 1, *met]), done, w
         for (u, w), count in now.count.items():
             before = [
                 now.at_least(x, w, count - self.schedule.gap(x, u) + 1)
@@ -257,7 +258,7 @@ class _Prover:
                 if x != u and self.schedule.body.same_queue(x, u)
             ]
             ends = z3.And([count < now.begun(u, w), *before])
-            yield f"the completion of {u}", ends, [(count, count + 1)]
+            yield f"the completion of {u}", ends, [(count, count + 1)], w
 
     def number(self, n: int) -> Any:
         return z3.IntVal(n, self.context)
