@@ -354,3 +354,31 @@ def test_wide_characters_do_not_move_the_caret() -> None:
         _ = kernel.program
     shown = str(caught.value).splitlines()
     assert "^" * len("名前[0:99]".encode("gb2312")) in shown[3 if "^" in shown[3] else 4]
+
+
+def test_two_tensors_over_a_pointer_that_is_written() -> None:
+    @T.prim_func
+    def kernel(P: T.ptr("float32"), C: T.Tensor((8, 8))):
+        with T.Kernel(1):
+            rows = T.make_tensor(P, (8, 8), "float32")
+            flat = T.make_tensor(P, (64,), "float32")
+            for i, j in T.Parallel(8, 8):
+                rows[i, j] = 1.0
+            for i, j in T.Parallel(8, 8):
+                C[j, i] = flat[i * 8 + j]
+
+    message = mistake(kernel)
+    assert "rows and flat are the same memory, and one of them is written" in message
+    assert "T.view(rows, shape, dtype)" in message
+
+
+def test_two_tensors_over_a_pointer_that_is_only_read() -> None:
+    @T.prim_func
+    def kernel(P: T.ptr("float32"), C: T.Tensor((8, 8))):
+        with T.Kernel(1):
+            rows = T.make_tensor(P, (8, 8), "float32")
+            flat = T.make_tensor(P, (64,), "float32")
+            for i, j in T.Parallel(8, 8):
+                C[j, i] = flat[i * 8 + j] + rows[i, j]
+
+    assert kernel.program.name == "kernel"

@@ -112,6 +112,8 @@ def const(names: str, dtype: Any = "int32") -> Any:
 def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Any:
     """A tensor over a pointer parameter (``T.ptr``): no bounds of the memory behind it are known to tile.
 
+    Where it is written, it is the only tensor over the pointer in its launch; others are views of it (``T.view``).
+
     Raises:
         KernelError: ``ptr`` is not a pointer.
     """

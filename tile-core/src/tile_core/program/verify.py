@@ -1,4 +1,4 @@
-"""What a legal tile program is: variables in scope, tiles written before they are read."""
+"""What a legal tile program is: variables in scope, tiles written before they are read, memory known by one name."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def verify(program: TileProgram) -> None:
     scalars = {p.value for p in program.params if isinstance(p.value, Var)}
     _scoped(program.body, scalars.union(used_dimensions(program)))
     _initialised(program)
+    _pointers_told_apart(program)
 
 
 def _scoped(body: tuple[Stmt, ...], scope: set[Var]) -> None:
@@ -97,6 +98,38 @@ def _unwritten(buffer: Buffer, s: Stmt) -> None:
         why=f"a {buffer.space} tile has unknown contents when it is allocated",
         help=hint,
         related=[("it is allocated here", buffer.span)] if buffer.span else (),
+    )
+
+
+def _pointers_told_apart(program: TileProgram) -> None:
+    """Where a launch writes to a tensor over a pointer, it has no other tensor over that pointer.
+
+    Barriers and waits are placed by tensor: between two that are the same memory there would be none.
+    """
+    pointers = any(isinstance(p.value, Var) and p.value.dtype.kind == "handle" for p in program.params)
+    launches = (s for s in statements(program.body) if isinstance(s, Launch)) if pointers else ()
+    for launch in launches:
+        first: dict[Var, Buffer] = {}
+        written: set[Var] = set()
+        twice: dict[Var, tuple[Buffer, Stmt]] = {}
+        for t in statements(launch.body):
+            changed = [b.storage for b in written_buffers(t)]
+            for b in (*changed, *(b.storage for b in read_buffers(t))):
+                if b.base is not None and first.setdefault(b.base, b) != b:
+                    twice.setdefault(b.base, (b, t))
+            written.update(b.base for b in changed if b.base is not None)
+        for base, (other, s) in twice.items():
+            if base in written:
+                _overlapping(first[base], other, s)
+
+
+def _overlapping(one: Buffer, other: Buffer, s: Stmt) -> None:
+    raise KernelError(
+        f"{one.name} and {other.name} are the same memory, and one of them is written",
+        s.span,
+        why="both are tensors over one pointer; what is written through one could not be put in order with the other",
+        help=f"make one tensor of the pointer, and others from it: T.view({one.name}, shape, dtype)",
+        related=[(f"{b.name} is made here", b.span) for b in (one, other) if b.span],
     )
 
 
