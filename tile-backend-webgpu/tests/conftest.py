@@ -61,7 +61,7 @@ def chromium() -> str:
 
 
 @pytest.fixture(autouse=True)
-def fresh(tmp_path: Path):
-    """No kernel comes from an earlier run."""
-    with settings.scope(cache_dir=str(tmp_path / "cache")):
+def fresh(tmp_path_factory: pytest.TempPathFactory):
+    """No kernel comes from an earlier run. A test's own folder holds nothing but what the test writes."""
+    with settings.scope(cache_dir=str(tmp_path_factory.mktemp("cache"))):
         yield
