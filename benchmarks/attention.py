@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import handmade
 from attention_rows import Row, rows
 from comparison import script
 from timing import Protocol, burst, geometric_mean, medians
@@ -57,7 +58,7 @@ def error_of(torch: Any, row: Row, run: Run, data: Any, want: Any) -> float:
 
 def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -> dict[str, Any]:
     data = [operands(torch, row, seed) for seed in range(2)]
-    contestants = peers(torch, row)
+    contestants = peers(torch, row) | handmade.attention(folder / "handmade", row.dim, row.causal, row.dtype)
     for path in sorted((folder / "bundles").glob(f"{row.name}.*")):
         kernel = tile.load(path)
         contestants[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d)

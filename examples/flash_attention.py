@@ -86,8 +86,10 @@ def attention(
                     acc[i, j] = acc[i, j] * rescale[i]
                 T.copy(V[bz, by, k * block_N : (k + 1) * block_N, :], V_shared)
                 T.gemm(weights, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)
+            for i in T.Parallel(block_M):
+                total[i] = T.if_then_else(total[i] > 0, 1 / total[i], 0)
             for i, j in T.Parallel(block_M, dim):
-                acc[i, j] = T.if_then_else(total[i] > 0, acc[i, j] / total[i], 0)
+                acc[i, j] = acc[i, j] * total[i]
             T.copy(acc, Output[bz, by, bx * block_M : (bx + 1) * block_M, :])
 
     return kernel

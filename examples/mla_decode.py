@@ -40,8 +40,9 @@ def decode(
 
     @T.macro
     def attend(Q, KV, lengths, table, Output):
-        Partial = T.alloc_global((batch, heads, splits, dim), "float32")
-        Lse = T.alloc_global((batch, heads, splits), "float32")
+        if splits > 1:
+            Partial = T.alloc_global((batch, heads, splits, dim), "float32")
+            Lse = T.alloc_global((batch, heads, splits), "float32")
         with T.Kernel(splits, T.ceildiv(heads, block_H), batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_H, dim + rope), dtype)
             KV_shared = T.alloc_shared((block_N, dim + rope), dtype)
@@ -73,9 +74,13 @@ def decode(
                 fold(state, scores, weights, acc, scale)
                 T.gemm(weights, KV_shared[:, :dim], acc, policy=T.GemmWarpPolicy.FullCol)
             finish(state, acc, lse, scale)
-            T.copy(acc, Partial[bz, by * block_H : (by + 1) * block_H, bx, :])
-            T.copy(lse, Lse[bz, by * block_H : (by + 1) * block_H, bx])
-        combine(Partial, Lse, Output)
+            if splits == 1:
+                T.copy(acc, Output[bz, by * block_H : (by + 1) * block_H, :])
+            else:
+                T.copy(acc, Partial[bz, by * block_H : (by + 1) * block_H, bx, :])
+                T.copy(lse, Lse[bz, by * block_H : (by + 1) * block_H, bx])
+        if splits > 1:
+            combine(Partial, Lse, Output)
 
     q, out, many = (batch, heads, dim + rope), (batch, heads, dim), T.ceildiv(max_kv, page or max_kv)
     kv = (pages or batch * many, page, dim + rope) if page else (batch, max_kv, dim + rope)

@@ -15,7 +15,7 @@ from ..prelude.warpgroup import name_of
 from .matrix_operands import UINT64, descriptor, moved
 
 UINT32 = dtype("uint32")
-SUFFIX = {"float32": "f32", "int32": "s32", "float16": "b32"}
+SUFFIX = {"float32": "f32", "int32": "s32"}  # of narrower types: words
 SETTLE = {"tensor": "wgmma_wait<{}>", "store": "bulk_wait_read<{}>"}
 COMMIT = {"tensor": "wgmma_commit", "store": "bulk_commit"}
 PACK = {"float16": "f16x2_from_f32", "bfloat16": "bf16x2_from_f32"}
@@ -82,12 +82,12 @@ class HopperEngines:
         return Invoke("fence_proxy_async_shared")
 
     def hold(self, registers: Place, count: int, dtype: DType) -> Stmt:
-        words = count // 2 if dtype.bits == 16 else count
-        return Invoke(f"hold_registers_{SUFFIX[dtype.name]}<{words}>", (_typed(registers, dtype),))
+        words, suffix = count * dtype.bits // 32, SUFFIX.get(dtype.name, "b32")
+        return Invoke(f"hold_registers_{suffix}<{words}>", (_typed(registers, dtype),))
 
     def zero(self, registers: Place, count: int, dtype: DType) -> Stmt:
-        words = count // 2 if dtype.bits == 16 else count
-        return Invoke(f"zero_registers_{SUFFIX[dtype.name]}<{words}>", (_typed(registers, dtype),))
+        words, suffix = count * dtype.bits // 32, SUFFIX.get(dtype.name, "b32")
+        return Invoke(f"zero_registers_{suffix}<{words}>", (_typed(registers, dtype),))
 
     def uniform(self, value: Expr, result: Var) -> Stmt:
         return Invoke("uniform", (value,), result)
@@ -97,6 +97,9 @@ class HopperEngines:
 
     def subgroup_sync(self) -> Stmt:
         return Invoke("warp_sync")
+
+    def arrive_only(self, number: Expr, threads: int) -> Stmt:
+        return Invoke("named_arrive", (number, const(threads)))
 
     def registers(self, count: int, more: bool) -> Stmt:
         return Invoke(f"setmaxnreg_{'inc' if more else 'dec'}<{count}>")
@@ -112,7 +115,7 @@ class HopperEngines:
 
 
 def _typed(registers: Place, dtype: DType) -> Place:
-    return Place(registers.buffer, registers.indices, registers.access, "u32" if dtype.bits == 16 else "")
+    return Place(registers.buffer, registers.indices, registers.access, "u32" if dtype.bits < 32 else "")
 
 
 class _Product:

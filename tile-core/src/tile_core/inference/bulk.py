@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from ..expr import Buffer, Expr, Space, binary, const
+from ..expr import Buffer, Expr, Space, binary, const, loads
 from ..expr.affine import linear
 from ..graph import Graph, Node
 from ..hardware import BulkRules, TargetInfo
 from ..layout.layout import Axis, Layout
 from ..layout.panels import row_major, span_tile
 from ..program import Copy, Region
-from ..program.visit import buffers
+from ..program.visit import buffers, statements, written_buffers
 from .schedule.engines import plain_copies
 from .schedule.region import LoopRegion
 
@@ -62,6 +63,26 @@ def bulk_copies(graph: Graph, info: TargetInfo, layouts: Mapping[Buffer, Layout]
             found = _loaded(s, layouts, info.bulk)
             if found is not None:
                 out[name] = found
+    return out
+
+
+def lead_copies(graph: Graph, info: TargetInfo, layouts: Mapping[Buffer, Layout]) -> dict[str, BoxCopy]:
+    """The copies outside of all loops that the copy engine may run, by node name: each alone fills a tile of its launch."""
+    if info.bulk is None:
+        return {}
+    viewed = {b.storage for b in buffers(graph.program.body) if b.source is not None}
+    out: dict[str, BoxCopy] = {}
+    for launch in graph.program.launches:
+        written = Counter(b.storage for s in statements(launch.body) for b in written_buffers(s))
+        for s in launch.body:
+            if not isinstance(s, Copy) or s.dst.buffer in viewed or written[s.dst.buffer] != 1:
+                continue
+            seen = [s.src.buffer, *(x.buffer for e in s.src.start for x in loads(e))]
+            if any(b.space is not Space.GLOBAL or written[b.storage] for b in seen):
+                continue
+            found = _loaded(s, layouts, info.bulk)
+            if found is not None and id(s) in graph.names:
+                out[graph.names[id(s)]] = found
     return out
 
 

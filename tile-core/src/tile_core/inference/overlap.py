@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..program import Gemm
 from .alone import runs_alone
-from .bulk import BoxCopy, bulk_copies
+from .bulk import BoxCopy, bulk_copies, lead_copies
 from .plan import TilePlan
 from .schedule.engines import COPY, engine_of
 from .schedule.loops import schedules
@@ -29,6 +29,7 @@ def overlapped(plan: TilePlan, boxes: bool = True) -> TilePlan:
     return replace(
         plan,
         bulk=bulk,
+        leads=lead_copies(plan.graph, plan.info, plan.layouts) if boxes else {},
         engines=engines,
         schedules=made,
         notes=(*plan.notes, *(unscheduled(plan.graph, made) if told else ())),

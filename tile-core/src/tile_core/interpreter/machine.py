@@ -200,6 +200,8 @@ class Machine:
                 self.jumps[-1].continued |= mask
             case Alloc():
                 self.allocate(s.buffer)
+                if s.values:
+                    self.store[s.buffer].data[:] = s.values
             case Atomic():
                 self.atomic(s, lanes, mask)
             case Sync():

@@ -40,7 +40,7 @@ class Dialect:
     ``address``: from a pointer to shared memory, the number of its address. ``unroll``: a line before a loop.
     ``bitcast``: function with the target type as template argument. ``fence``: a statement that orders what this thread did in
     memory before it against what it does after it, for all other threads. ``wide``: the type of 64-bit indices, and what
-    literals of that width end with.
+    literals of that width end with. ``table``: what an array of constants begins with.
     """
 
     types: Mapping[str, str]
@@ -56,6 +56,7 @@ class Dialect:
     printed: Callable[[str, Sequence[tuple[str, DType]]], str]
     reserved: frozenset[str] = frozenset()
     fence: str = ""
+    table: str = "static const"
     wide: tuple[str, str] = ("long long", "LL")
 
 
@@ -114,7 +115,7 @@ class Printer:
             case Bind():
                 yield f"const {self.type(s.var.dtype)} {self.name(s.var)} = {self.text(s.value)};"
             case Alloc():
-                yield from self.alloc(s.buffer)
+                yield from self.alloc(s)
             case For():
                 yield from self.loop(s)
             case While():
@@ -143,9 +144,13 @@ class Printer:
             case _:
                 raise Unsupported(f"{type(s).__name__} has no thread-level text", s.span)
 
-    def alloc(self, b: Buffer) -> Iterator[str]:
+    def alloc(self, s: Alloc) -> Iterator[str]:
         """Private arrays and scalars stand where they begin to exist; shared tiles are placed by the caller."""
-        if b.space is Space.VAR:
+        b = s.buffer
+        if s.values:
+            head = f"{self.dialect.table} {self.type(b.dtype)} {self.name(b)}[{len(s.values)}]"
+            yield f"{head} = {{{', '.join(map(str, s.values))}}};"
+        elif b.space is Space.VAR:
             yield f"{self.type(b.dtype)} {self.name(b)};"
         elif b.space is Space.LOCAL:
             size = math.prod(d for d in b.shape if isinstance(d, int))

@@ -213,7 +213,7 @@ class Atomic(Stmt):
 
 @dataclass(frozen=True)
 class Alloc(Stmt):
-    """``buffer`` begins to exist here, with unknown contents.
+    """``buffer`` begins to exist here, with unknown contents, or as a table of ``values`` that nobody writes.
 
     ``offset``: the byte of the block's shared memory where it begins, once lowering has decided that; tiles that are never needed
     at the same time may share bytes.
@@ -221,6 +221,7 @@ class Alloc(Stmt):
 
     buffer: Buffer
     offset: int | None = None
+    values: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .dependences import unique
 from .model import GROUP, RELAY, Body, Dep, Op
+from .patience import keeps
 from .timing import Timing, overlap
 
 
@@ -32,37 +33,35 @@ def done(op: str) -> str:
 
 
 def late(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:
-    """The times with relays behind the next op of the queue that they watch, where slots are there for that.
+    """The times with relays as late as the rest of their stream can do without them, where slots are there for that.
 
-    A relay stops its stream until an op has ended. If nobody else in the stream waits for that op, the unit would be idle
-    meanwhile; with its next op already issued it is not.
+    A relay stops its stream until an op has ended. If somebody else in the stream waits for that op, that is early enough. If
+    nobody does, the unit would be idle meanwhile; with its next op already issued it is not.
     """
     for o in body.ops:
-        if o.kind == RELAY and _is_alone(body, deps, o):
-            at = _behind(body, times, o)
+        if o.kind == RELAY:
+            waiting = list(_waiting(body, deps, o))
+            at = (
+                min(times.issue[d.v] + times.interval * d.at(times.depth) for d in waiting)
+                if waiting
+                else _behind(body, times, o)
+            )
             moved = replace(times, issue={**times.issue, o.name: at}, start={**times.start, o.name: at})
-            if all(_holds(body, d, moved) for d in deps if d.u == o.name):
+            if all(keeps(body, d, moved) for d in deps if d.u == o.name):
                 times = moved
     return times
-
-
-def _holds(body: Body, d: Dep, times: Timing) -> bool:
-    """Whether the times keep a dependence, with the slots that there are."""
-    weight, to_start = body.weight(d)
-    at = times.start[d.v] if to_start else times.issue[d.v]
-    return times.start[d.u] + weight <= at + times.interval * d.at(times.depth)
 
 
 def _watched(relay: Op) -> str:
     return relay.name.removesuffix(done(""))
 
 
-def _is_alone(body: Body, deps: Sequence[Dep], relay: Op) -> bool:
-    """Whether the stream waits for the op that a relay watches nowhere else."""
+def _waiting(body: Body, deps: Sequence[Dep], relay: Op) -> Iterator[Dep]:
+    """For whom else in its stream the end of the op that a relay watches is waited for."""
     u = _watched(relay)
-    return not any(
-        d.u == u and d.v != relay.name and not d.queued and body.op[d.v].stream == relay.stream for d in deps
-    )
+    for d in deps:
+        if d.u == u and d.v != relay.name and not d.queued and body.op[d.v].stream == relay.stream:
+            yield d
 
 
 def _behind(body: Body, times: Timing, relay: Op) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .bounds import needed_depth
 from .model import SIGNAL, Body, Dep, Op, fits
+from .patience import patient
 from .relays import late
 from .timing import Timing
 
@@ -19,7 +20,8 @@ def deepened(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:
     Copies that the threads of a block issue themselves run ahead only if they stand in an earlier stage: those of a ring with
     more slots than needed (a pinned one) are moved there.
     """
-    return late(body, deps, _ahead(body, deps, replace(times, depth=_spare(body, times))))
+    ahead = _ahead(body, deps, replace(times, depth=_spare(body, times)))
+    return late(body, deps, patient(body, deps, ahead))
 
 
 def _spare(body: Body, times: Timing) -> dict[str, int]:

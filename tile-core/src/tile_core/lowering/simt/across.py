@@ -49,7 +49,8 @@ def lower_reduce(context: Context, name: str, s: Reduce) -> tuple[Stmt, ...]:
     result = result_layout(layout, axis, len(_numbers(s.dst)) == len(layout.shape))
     assert result is not None
     made = context.fragment(f"{name}_part", result, work)
-    steps = folded(context, layout, (axis,), context.register_file(made), fold, s.span)
+    apart = name in context.apart
+    steps = folded(context, layout, (axis,), context.register_file(made), fold, s.span, apart)
     return (*before, *steps, *_hand_on(context, name, s, made, work))
 
 

@@ -31,6 +31,7 @@ class Context:
     """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block.
 
     ``depths``: how many slots shared tiles have that have several. ``crossings``: of accumulators that are matrices for a while.
+    ``apart``: reductions whose threads keep what each of them has.
     """
 
     plan: TilePlan
@@ -48,6 +49,7 @@ class Context:
     known: Known = field(default_factory=Known)
     crossings: dict[Buffer, Crossing] = field(default_factory=dict[Buffer, "Crossing"])
     viewed: frozenset[Buffer] = frozenset()
+    apart: set[str] = field(default_factory=set[str])
     slots: dict[Buffer, Expr] = field(
         default_factory=dict[Buffer, Expr]
     )  # where the present slot of a ring begins

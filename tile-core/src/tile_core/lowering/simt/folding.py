@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from ...expr import Buffer, Expr, Load, Var, binary, const, variables
+from ...expr import Buffer, Expr, Load, Var, binary, const, select, variables
 from ...layout.algebra import project
 from ...layout.layout import Axis, Iter, Layout, grouped
 from ...layout.partition import combining
@@ -37,16 +37,48 @@ def folded(
     parts: Buffer,
     fold: Fold,
     span: Span | None,
+    apart: bool = False,
 ) -> tuple[Stmt, ...]:
     """Statements that combine along ``dims`` into ``parts``, a private array of each thread.
 
     ``layout``: of the source, with digits of its own for each dimension. The results are laid out as it is over the other
-    dimensions.
+    dimensions. ``apart``: each thread has only what it holds itself; ``together`` is for later.
     """
+    step = _step(context, layout, dims, parts, fold, span)
+    return tuple(step.registers()) if apart else (*step.registers(), *step.across(dims))
+
+
+def together(
+    context: Context, layout: Layout, dims: Sequence[int], parts: Buffer, fold: Fold
+) -> Iterator[Stmt]:
+    """Statements that combine what each thread has in ``parts`` along ``dims``."""
+    yield from _step(context, layout, dims, parts, fold, None).across(dims)
+
+
+def parts_apart(
+    context: Context, layout: Layout, dims: Sequence[int], parts: Buffer, fold: Fold
+) -> Iterator[Stmt]:
+    """Statements that leave a combined result with one of the threads that share it, and nothing with the others."""
+    step = _step(context, layout, dims, parts, fold, None)
+    others = [binary("!=", thread_digit(context, layout, it), 0) for it in step.digits(dims)]
+    for other in others:
+        k = context.var("k", step.count)
+        kept = select(other, fold.start, Load(parts, (k,)), lazy=False)
+        yield step.each(k, (Store(parts, (k,), context.simple(kept)),))
+
+
+def _step(
+    context: Context,
+    layout: Layout,
+    dims: Sequence[int],
+    parts: Buffer,
+    fold: Fold,
+    span: Span | None,
+) -> _Step:
     kept = [d for d in range(len(layout.shape)) if d not in dims]
     result = project(layout, kept)
     assert result is not None, "the caller asks for a layout that can be projected"
-    return tuple(_Step(context, layout, tuple(kept), result, parts, fold, span).run(dims))
+    return _Step(context, layout, tuple(kept), result, parts, fold, span)
 
 
 @dataclass(frozen=True)
@@ -59,8 +91,8 @@ class _Step:
     fold: Fold
     span: Span | None
 
-    def run(self, dims: Sequence[int]) -> Iterator[Stmt]:
-        yield from self.registers()
+    def across(self, dims: Sequence[int]) -> Iterator[Stmt]:
+        """Threads combine what each has."""
         digits = self.digits(dims)
         lanes = self.lanes()
         plan = combining(digits, lanes)

@@ -267,6 +267,10 @@ class BulkEngines(Protocol):
 
     def subgroup_sync(self) -> Stmt: ...
 
+    def arrive_only(self, number: Expr, threads: int) -> Stmt:
+        """Arrive at a barrier where so many threads are awaited, without waiting there."""
+        ...
+
     def registers(self, count: int, more: bool) -> Stmt:
         """The threads of this group have so many registers from here on: more or fewer than they had."""
         ...

@@ -10,7 +10,7 @@ from ...dtypes import INT32
 from ...expr import Expr, Var, binary, const, dim
 from ...expr.intervals import Interval
 from ...inference.schedule.program import Schedule, Step, Token
-from ...program import For, Stmt
+from ...program import Bind, For, Stmt
 from .barriers import UniformFor, UniformIf
 from .context import Context
 from .signals import SIGNAL, Signals
@@ -25,7 +25,9 @@ class KernelSteps:
     of the groups that the second belongs to so many are pending. ``left_out``: what an op does at a step without an
     iteration. ``waited``: the statements of an op's wait for a token, as this stream does it. ``settled``: what stands
     between the loop and the last, partial steps: after it no group of this stream is at work. ``settle``: the same among
-    those steps, where the waits of the loop's own steps are missing.
+    those steps, where the waits of the loop's own steps are missing. ``turns``: the first and the last op that groups of
+    threads do in turn; ``begin`` and ``end`` of a turn. ``masked``: from which kernel step on, given
+    its counter, seldom steps have something to do; ``seldom`` is told whether they have in what is lowered next.
     """
 
     context: Context
@@ -41,17 +43,36 @@ class KernelSteps:
     waited: Callable[[str, Token, Iterable[Stmt]], Iterable[Stmt]]
     settled: tuple[Stmt, ...] = ()
     settle: tuple[Stmt, ...] = ()
+    turns: tuple[str, str] = ("", "")
+    begin: tuple[Stmt, ...] = ()
+    end: tuple[Stmt, ...] = ()
+    masked: Callable[[Var], Expr | None] = lambda _: None
+    seldom: Callable[[bool | None], None] = lambda _: None
 
     def statements(self) -> Iterator[Stmt]:
         extent, first, k = self.loop.extent, self.apart, self.counter()
         for n in range(first):
             body = [s for step in self.steps for s in self.early(step, n)]
             yield UniformIf(binary(">", extent, n), tuple(body), span=self.loop.span)
-        body = [s for step in self.steps for s in self.guarded(step, k)]
-        count = dim(binary("-", extent, first)) if first else extent
-        yield UniformFor(k, const(first), count, tuple(body), span=self.loop.span)
+        edge = self.masked(k)
+        if edge is None:
+            yield self.steady(k, const(first), extent)
+        else:
+            until = Var("edge", INT32, self.context.unique("edge"))
+            within = binary("max", binary("min", edge, extent), first)
+            yield Bind(until, self.context.simple(within))
+            for begin, stop, any_masked in ((const(first), until, False), (until, extent, True)):
+                self.seldom(any_masked)
+                yield self.steady(k, begin, stop)
+            self.seldom(None)
         yield from self.settled
         yield from self.last()
+
+    def steady(self, k: Var, begin: Expr, stop: int | Expr) -> Stmt:
+        """Whole kernel steps from ``begin`` on."""
+        body = [s for step in self.steps for s in self.guarded(step, k)]
+        count = stop if getattr(begin, "value", None) == 0 else dim(binary("-", stop, begin))
+        return UniformFor(k, begin, count, tuple(body), span=self.loop.span)
 
     @property
     def apart(self) -> int:
@@ -69,6 +90,7 @@ class KernelSteps:
         else:
             yield from self.groups(step)
             yield from self.left_out(step.op)
+            yield from self.end if step.op == self.turns[1] else ()
 
     def last(self) -> Iterator[Stmt]:
         """The steps of iterations that began before the loop ended.
@@ -89,7 +111,7 @@ class KernelSteps:
             for _, step in run:
                 begins = bool(self.left_out(step.op))
                 body += self.settle if working and not begins else ()
-                body += self.one(step, binary("+", extent, -back), groups=False)
+                body += self.one(step, binary("+", extent, -back), groups=False, turns=False)
                 working = begins
             body += self.settle if working else ()
             if isinstance(extent, int):
@@ -126,7 +148,7 @@ class KernelSteps:
             if token.kind == "group":
                 yield from self.wait_group(step.op, token.producers[0], w.distance)
 
-    def one(self, step: Step, iteration: Expr, groups: bool = True) -> Iterator[Stmt]:
+    def one(self, step: Step, iteration: Expr, groups: bool = True, turns: bool = True) -> Iterator[Stmt]:
         instance = self.context.simple(binary("+", self.base, iteration))
         if groups:
             yield from self.groups(step)
@@ -134,4 +156,6 @@ class KernelSteps:
             token = self.schedule.tokens[w.token]
             if token.kind == SIGNAL:
                 yield from self.waited(step.op, token, self.signals.wait(self.name, token, w, instance))
+        yield from self.begin if turns and step.op == self.turns[0] else ()
         yield from self.run(step.op, iteration, instance)
+        yield from self.end if turns and step.op == self.turns[1] else ()

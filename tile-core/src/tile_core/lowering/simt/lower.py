@@ -56,6 +56,7 @@ from .context import Context, coordinate
 from .elementwise import as_loop, lower_loop, parallel_loop
 from .following import leaving, waiting
 from .instructions import Instructions
+from .late_sums import late_sums
 from .matmul import lower_gemm
 from .nest import iterations
 from .pipeline import Pipeline, pipelines
@@ -220,13 +221,18 @@ class _Launch:
             yield mapped(s, change, self.block)
             return
         match s:
-            case For() if id(s) in self.pipelines:
-                self.count(s)
-                yield from lower_pipelined(self.context, s, self.pipelines[id(s)], self.name, self.block)
             case For():
                 self.count(s)
-                new = mapped(s, change, self.block)
-                yield UniformFor(**_fields(new), span=s.span)
+                late = late_sums(self.context, s)
+                self.context.apart |= {sum.reduce for sum in late}
+                for sum in late:
+                    yield from sum.split(self.context)
+                if id(s) in self.pipelines:
+                    yield from lower_pipelined(self.context, s, self.pipelines[id(s)], self.name, self.block)
+                else:
+                    yield UniformFor(**_fields(mapped(s, change, self.block)), span=s.span)
+                for sum in late:
+                    yield from sum.joined(self.context)
             case While():
                 if before:
                     raise Unsupported(

@@ -13,16 +13,19 @@ from ...inference.sharing import Sharing
 from ...program import Bind, Launch, Stmt
 from .barriers import UniformFor
 from .context import Context
+from .deal import Deal
 
 Extent = int | Expr
 EVERY = 1 << 31  # blocks: more than a grid has
+ZERO = const(0)
 
 
 @dataclass(frozen=True)
 class Walk:
     """``vars`` and ``grid`` are those of the new launch. ``repeats``: whether a block may have several tiles.
 
-    ``falling``: a block number of the user's that is counted down.
+    ``falling``: a block number of the user's that is counted down. ``turn``: how many tiles this block had before.
+    ``deal``: which tiles each block works on, where their number alone does not say.
     """
 
     context: Context
@@ -34,20 +37,24 @@ class Walk:
     panel: int
     sharing: Sharing | None = None
     falling: Var | None = None
+    turn: Expr = ZERO
+    deal: Deal | None = None
 
     def around(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """``body`` for every tile of this block."""
         (block,), (blocks,) = self.vars, self.grid
         if self.sharing is not None:
             block, blocks = binary("//", block, self.sharing.blocks), _fewer(blocks, self.sharing.blocks)
-        if not self.repeats:
+        if not isinstance(self.turn, Var):
             return (*self.numbers(block), *body)
-        turn = self.context.var("turn", 1 << 31)
-        number = self.context.simple(binary("+", block, binary("*", turn, blocks)))
-        at = self.context.var("number", 1 << 31)
-        turns = dim(ceildiv(binary("-", self.total, block), blocks))
+        at = self.context.var("number", EVERY)
+        if self.deal is None:
+            number = self.context.simple(binary("+", block, binary("*", self.turn, blocks)))
+            turns = dim(ceildiv(binary("-", self.total, block), blocks))
+        else:
+            number, turns = self.deal.tile(block, self.turn), self.deal.count(block)
         inner = (Bind(at, number), *self.numbers(at), *body)
-        return (UniformFor(turn, const(0), turns, inner, span=self.launch.span),)
+        return (UniformFor(self.turn, const(0), turns, inner, span=self.launch.span),)
 
     def numbers(self, at: Expr) -> tuple[Stmt, ...]:
         """The user's block numbers of tile number ``at``. Panels of ``panel`` rows are walked column by column, there and back."""
@@ -114,10 +121,11 @@ def walk(
     sharing: Sharing | None = None,
     resident: int | None = 1,
     falling: Var | None = None,
+    deal: Deal | None = None,
 ) -> Walk:
     """The walk of a launch: ``resident`` blocks for each core that the target has, or one for each tile if these are fewer.
 
-    Without ``resident`` there is a block for each tile.
+    Without ``resident`` there is a block for each tile. With ``deal`` there are as many as it deals to.
     """
     many = sharing.blocks if sharing else 1
     cores = EVERY if resident is None else context.plan.info.cores * resident // many
@@ -141,8 +149,11 @@ def walk(
             True,
         )
     context.ranges[block] = Interval(0, cores * many - 1)
-    panel = _panel(context, launch, sharing)
-    return Walk(context, launch, (block,), (blocks,), repeats, total, panel, sharing, falling)
+    if deal is not None:
+        blocks, repeats = deal.blocks, True
+    turn = context.var("turn", EVERY) if repeats else ZERO
+    panel = 1 if deal else _panel(context, launch, sharing)
+    return Walk(context, launch, (block,), (blocks,), repeats, total, panel, sharing, falling, turn, deal)
 
 
 def _panel(context: Context, launch: Launch, sharing: Sharing | None) -> int:

@@ -15,8 +15,10 @@ from ...inference.schedule.program import Schedule, Token, Wait
 from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
 from ...program.visit import mapped, read_buffers, statements, written_buffers
 from .barriers import UniformIf
+from .edges import holds_from
 from .engine_gemm import hold
 from .kernel_steps import KernelSteps
+from .late_sums import late_sums
 from .masked import beyond_zeros, changes
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class RoleLoop:
         }
         self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
         self.rewritten = {b.storage for s in statements(self.loop.body) for b in written_buffers(s)}
+        self.acting: bool | None = None
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
             if isinstance(s, Bind):
@@ -79,6 +82,10 @@ class RoleLoop:
             yield Bind(base, Load(self.counter, ()))
         if self.stream == MAIN and any(self.operands_of_threads(s) - self.rewritten for s in self.products()):
             yield from self.shown()  # before the loop: nobody writes them while it runs
+        late = late_sums(self.context, self.loop) if self.stream == MAIN else []
+        self.context.apart |= {s.reduce for s in late}
+        for s in late:
+            yield from s.split(self.context)
         yield from KernelSteps(
             self.context,
             self.roles.signals,
@@ -91,15 +98,51 @@ class RoleLoop:
             self.wait_group,
             self.left_out,
             self.waited,
-            tuple(self.settled(not self.ends_settled())) if self.stream == MAIN else (),
+            (*self.settled(not self.ends_settled()), *self.leads_read()) if self.stream == MAIN else (),
             tuple(self.settled()) if self.stream == MAIN else (),
+            self.in_turn,
+            tuple(self.roles.turns.begin()),
+            tuple(self.roles.turns.end()),
+            self.masked_from,
+            self.seldom,
         ).statements()
         if sums:
             yield from self.fetched(sums, loop.extent)
+        for s in late:
+            yield from s.joined(self.context)
         if self.counter is not None:
             yield Store(self.counter, (), binary("+", base, loop.extent))
         else:
             yield from self.drained(loop.extent)
+
+    @cached_property
+    def in_turn(self) -> tuple[str, str]:
+        """The first and the last product of a step, where groups start theirs in turn: each has rows of its own, and more to do.
+
+        Two products and what lies between them are a chain; a group alone would leave the engine idle while it computes.
+        """
+        order = [s.op for s in self.schedule.streams[MAIN] if self.roles.on_engine(s.op)]
+        apart = all(self.context.plan.atoms[op].warps == (self.roles.groups, 1) for op in order)
+        meeting = any(self.operands_of_threads(s) & self.rewritten for s in self.products())
+        alone = self.roles.sums is None and self.roles.turns.possible
+        if self.stream != MAIN or len(order) < 2 or not apart or meeting or not alone:
+            return "", ""
+        return order[0], order[-1]
+
+    def read_early(self) -> list[Copy]:
+        """Tiles filled before the loop that nobody reads any more when its last whole step is over."""
+        if self.roles.sums is not None:
+            return []
+
+        def late(s: Gemm) -> bool:
+            op = next(op for op, t in self.ops.items() if t is s)
+            return self.schedule.step(op).stage > 0
+
+        return self.roles.leads.read_early(self.loop, late)
+
+    def leads_read(self) -> Iterator[Stmt]:
+        for s in self.read_early():
+            yield from self.roles.leads.released(s, self.roles.signals)
 
     def drained(self, count: int | Expr) -> Iterator[Stmt]:
         """Until this stream was told of all that the engine did: it must not arrive at a token of a block that has ended.
@@ -158,15 +201,35 @@ class RoleLoop:
     def own_op(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
         s = self.ops.get(op)
         if s is not None and not is_end(op):
-            self.context.slots = {b: self.roles.ring(b, instance)[1] for b in self.own_rings}
+            outside = self.context.slots
+            self.context.slots = outside | {b: self.roles.ring(b, instance)[1] for b in self.own_rings}
             values = self.values(iteration)
             if isinstance(s, Gemm) and self.roles.on_engine(op):
                 yield from self.multiply(op, s, iteration)
             else:
                 own = self.roles.lower((self.renamed(s, values) if values else s,))
                 yield from self.where_needed(op, own, values)
-            self.context.slots = {}
+            self.context.slots = outside
         yield from self.tell(op, instance)
+
+    @cached_property
+    def masks(self) -> dict[str, Expr]:
+        """Steps that change a tile only under a condition."""
+        return {op: c for op, s in self.ops.items() if (c := changes(self.context, s)) is not None}
+
+    def masked_from(self, step: Var) -> Expr | None:
+        """The kernel step from which on the one step with a mask has something to do; None: it is asked at each."""
+        if self.stream != MAIN or len(self.masks) != 1:
+            return None
+        ((op, condition),) = self.masks.items()
+        iteration = binary("-", step, self.schedule.step(op).stage)
+        return holds_from(
+            self.context, self.context.simple(substitute(condition, self.values(iteration))), step
+        )
+
+    def seldom(self, acting: bool | None) -> None:
+        """Whether the step with a mask has something to do in what is lowered next; None: it may have."""
+        self.acting = acting
 
     @cached_property
     def needed(self) -> dict[str, Expr]:
@@ -174,7 +237,7 @@ class RoleLoop:
         out: dict[str, Expr] = {}
         if self.stream != MAIN:
             return out
-        out |= {op: c for op, s in self.ops.items() if (c := changes(self.context, s)) is not None}
+        out |= self.masks
         return out if self.roles.sums else {**out, **dict(self._begun())}
 
     def _begun(self) -> Iterator[tuple[str, Expr]]:
@@ -198,8 +261,10 @@ class RoleLoop:
 
     def where_needed(self, op: str, body: Iterable[Stmt], values: dict[Var, Expr]) -> Iterable[Stmt]:
         """The statements of a step, for the tiles for which there is anything to do."""
-        if op not in self.needed:
+        if op not in self.needed or (op in self.masks and self.acting):
             return body
+        if op in self.masks and self.acting is False:
+            return ()
         more = self.context.simple(substitute(self.needed[op], values))
         known = getattr(more, "value", None)
         return body if known is True else () if known is False else (UniformIf(more, tuple(body)),)
@@ -225,14 +290,32 @@ class RoleLoop:
     def wait_group(self, op: str, watched: str, pending: int) -> Iterator[Stmt]:
         """Wait for products. Accumulators that none of them writes any more may be used from here on."""
         yield self.engines.settle("tensor", pending)
-        places, queue = self.schedule.places, self.schedule.body.queue(watched)
-        done = [
-            u for u in queue if pending == 0 or places.group_gap(queue, u, op, pending) <= places.gap(u, op)
-        ]
+        queue = self.schedule.body.queue(watched)
+        done = [u for u in queue if self.ended(queue, u, op, pending) and not self.known(queue, u, op)]
         written = {u: s.c.buffer.storage for u in queue if isinstance(s := self.ops[u], Gemm)}
         for c in dict.fromkeys(written[u] for u in done):
             if all(u in done for u, other in written.items() if other == c):
                 yield hold(self.context, self.engines, c)
+
+    def ended(self, queue: list[str], u: str, op: str, pending: int) -> bool:
+        """Whether the newest ``u`` has ended when ``op`` has waited until so many products are pending."""
+        places = self.schedule.places
+        return pending == 0 or places.group_gap(queue, u, op, pending) <= places.gap(u, op)
+
+    def known(self, queue: list[str], u: str, op: str) -> bool:
+        """Whether an earlier wait has told ``op`` of the newest ``u``: its registers may have been used since, and must not be
+        named again, or the compiler would finish what is done with them before this wait.
+        """
+        steps = self.schedule.streams[MAIN]
+        at = next(n for n, s in enumerate(steps) if s.op == op)
+        for s in (*reversed(steps[:at]), *reversed(steps[at:])):
+            for w in s.waits if s.op != op else ():
+                of_queue = self.schedule.tokens[w.token].kind == "group"
+                if of_queue and self.ended(queue, u, s.op, w.distance):
+                    return True
+            if s.op == u:
+                return False
+        return False
 
     def left_out(self, op: str) -> tuple[Stmt, ...]:
         """A product without an iteration still counts as a group, so that the counts of waits hold."""
@@ -244,6 +327,10 @@ class RoleLoop:
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
         if op in self.needed:
             accumulate = self.context.simple(substitute(self.needed[op], self.values(iteration)))
+        order = [t.op for t in self.schedule.streams[MAIN] if self.roles.on_engine(t.op)]
+        if len(order) > 1 and op == order[0]:
+            for c in self.register_operands():
+                yield hold(self.context, self.engines, c)
         written_here = self.operands_of_threads(s) & self.rewritten
         if written_here:
             yield from self.shown()
@@ -251,6 +338,14 @@ class RoleLoop:
         if written_here:  # the threads may write these tiles again at once
             sums = self.roles.sums
             yield from sums.settled() if sums else (self.engines.settle("tensor", 0),)
+
+    def register_operands(self) -> list[Buffer]:
+        """Fragments that products multiply.
+
+        Held in front of the products that run together: a compiler that converts one between them would wait for the first.
+        """
+        found = (s.a.buffer.storage for s in self.products() if s.a.buffer.space is Space.FRAGMENT)
+        return list(dict.fromkeys(found))
 
     def operands_of_threads(self, s: Gemm) -> set[Buffer]:
         """Operands in shared memory that the threads write, not a copy engine."""

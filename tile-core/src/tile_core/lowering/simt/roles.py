@@ -14,15 +14,16 @@ from ...expr import Buffer, Expr, Load, Space, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
 from ...inference.schedule.program import Schedule, Token
-from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Stmt, Store, Sync
+from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Place, Stmt, Store, Sync
 from ...program.visit import statements
 from .arena import Arena, placed_tiles
 from .barriers import Pending, synchronised
-from .box_store import BoxStore
+from .box_store import GROUP_BARRIERS, BoxStore
 from .boxes import BoxMap
 from .context import Context
 from .engine_gemm import hold, product, zero
 from .following import leaving, waiting
+from .leads import LEAD, Leads
 from .persistent import Walk, walk
 from .places import slot_size, tile
 from .residency import resident, tile_bytes
@@ -31,7 +32,8 @@ from .role_loop import COPY, MAIN, RoleLoop, is_end
 from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
 from .sums import Sums
-from .uneven import lengths, rising
+from .turns import Turns
+from .uneven import deal, lengths, rising
 
 OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
 FEW_REGISTERS = {2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
@@ -88,7 +90,11 @@ class Roles:
         # and so are blocks of which some have much more to do: who gets the next tile is then not known before
         even = next(lengths(launch, loops.values()), None) is None
         first = rising(context, launch, loops.values())
-        order = walk(context, launch, sharing, blocks if ahead and even else None, first)
+        dealt = (
+            deal(context, launch, tuple(loops.values()), first, blocks) if ahead and sharing is None else None
+        )
+        falling = None if dealt else first
+        order = walk(context, launch, sharing, blocks if ahead and even else None, falling, dealt)
         return Roles(context, launch, lower, loops, order, blocks)
 
     def __post_init__(self) -> None:
@@ -110,7 +116,6 @@ class Roles:
         memory = self.context.instructions.sums
         apart = memory is not None and has_products(self.context, self.launch)
         more = {"finished": self.groups, "memory": 0} if apart else {}
-        self.signals = Signals(self.context, engines, self.schedules, self.arrivals, more)
         self.rings = {
             t.buffer: s.depth[t.name]
             for s in self.schedules.values()
@@ -121,10 +126,28 @@ class Roles:
             id(s): tuple(fresh_fills(self.launch.body, s, self.on_engine_now)) for s in self.loops.values()
         }
         self.sizes: dict[Buffer, int] = {}
+        self.leads = Leads(self.context, self.launch, self.walk.turn, self.walk.repeats, self.on_engine_now)
+        if not self.copies_ahead:
+            self.leads.copies.clear()
+        self.rings |= self.leads.depth
+        for storage in self.rings:
+            self.sizes[storage] = slot_size(self.context, storage)
+        self.leads.deepen(self.sizes, self.spare() - self.groups * STAGING)
+        self.rings |= self.leads.depth
         self.context.depths.update(self.rings)
         for storage in self.rings:
             tile(self.context, storage)
-            self.sizes[storage] = slot_size(self.context, storage)
+        self.context.slots = dict(self.lead_slots)
+        named = [(loop, t) for loop, s in self.schedules.items() for t in s.tokens.values()]
+        self.signals = Signals(self.context, engines, (*named, *self.leads.tokens()), self.arrivals, more)
+        self.turns = Turns(
+            self.context,
+            engines,
+            self.group,
+            self.groups,
+            rules.group,
+            GROUP_BARRIERS + self.groups,
+        )
         self.stores = BoxStore(self.context, self.group, self.box, self.spare())
         self.sums = (
             Sums(
@@ -140,6 +163,11 @@ class Roles:
             if memory is not None and apart
             else None
         )
+
+    @property
+    def lead_slots(self) -> dict[Buffer, Expr]:
+        """Where the slots of this turn begin."""
+        return {b: self.ring(b, self.walk.turn)[1] for b, n in self.leads.depth.items() if n > 1}
 
     def spare(self) -> int:
         """Bytes of shared memory that no tile of the user and no ring takes."""
@@ -159,6 +187,7 @@ class Roles:
         mine, ahead = self.own_role(), self.copy_role()
         thread = self.context.thread
         body = (
+            *(self.walk.deal.tables() if self.walk.deal else ()),
             self.engines.uniform(binary("//", thread, self.rules.group), self.group),
             If(binary("==", thread, 0), self.signals.prepare()),
             *(self.sums.reserve() if self.sums else ()),
@@ -209,7 +238,12 @@ class Roles:
         return (self.engines.registers(min(MOST_REGISTERS, many) if more else few, more),)
 
     def own_role(self) -> tuple[Stmt, ...]:
-        body = self.lower(self.launch.body)
+        body: list[Stmt] = []
+        for s in self.launch.body:
+            body += self.lower((s,))
+            for lead in self.leads.copies.values():
+                if s is self.leads.last(lead) and not self.read_early(lead):
+                    body += self.leads.released(lead, self.signals)
         # nothing in a tile outlives the work on one tile of the grid
         self.places = placed_tiles(self.context, body, self.resident)
         apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
@@ -217,12 +251,15 @@ class Roles:
         around = self.walk.around(body)
         body = synchronised(around, pending, Sync(OWN_BARRIER, self.context.threads))
         after = self.context.instructions.succession
+        in_turn = any(any(loop.in_turn) for loop in self.role_loops())
         return (
             *self.quota(more=True),
             *(self.sums.start() if self.sums else ()),
             *self.start_counters(MAIN),
+            *(self.turns.start() if in_turn else ()),
             *leaving(after, waiting(after, body)),
             *self.drained(MAIN),
+            *(self.turns.finish() if in_turn else ()),
             *self.stores.finish(),
         )
 
@@ -239,9 +276,33 @@ class Roles:
             If(binary("<", self.context.thread, first), (self.engines.elected(chosen), work)),
         )
 
+    def read_early(self, lead: Copy) -> bool:
+        """Whether a loop tells that it has read a lead's tile."""
+        return any(lead is found for loop in self.role_loops() for found in loop.read_early())
+
+    def role_loops(self) -> list[RoleLoop]:
+        """The scheduled loops as the user's threads run them."""
+        return [RoleLoop(self, n, s, self.schedules[n], MAIN, None) for n, s in self.loops.items()]
+
+    def fill_lead(self, s: Copy) -> Iterator[Stmt]:
+        """Start the boxes of a tile that is filled once for each tile of the grid."""
+        found = self.context.plan.leads[self.leads.name(s)]
+        yield from self.leads.free(s, self.signals)
+        token = self.leads.filling(s, self.signals)
+        yield self.engines.expect(token, found.bytes)
+        flat, slot = self.ring(s.dst.buffer.storage, self.walk.turn)
+        for piece in found.pieces:
+            at = [
+                self.context.simple(binary("+", x, n)) for x, n in zip(found.start, piece.shift, strict=True)
+            ]
+            inside = self.context.simple(binary("+", slot, piece.at))
+            yield self.engines.load(self.box(found), at, Place(flat, (inside,), "w", window=True), token)
+
     def copying(self, s: Stmt) -> Iterator[Stmt]:
         """The part of ``s`` that starts copies: loops and branches around them, and scalars that these need."""
         match s:
+            case Copy() if id(s) in self.leads.copies:
+                yield from self.fill_lead(s)
             case For() if id(s) in self.names:
                 if COPY in self.schedules[self.names[id(s)]].streams:
                     yield from self.steps(s, COPY)
@@ -268,6 +329,8 @@ class Roles:
                 return iter(() if absorbed else (zero(self.context, self.engines, s.dst.buffer),))
             case Gemm() if self.on_engine_now(s):
                 return self.product_at_once(s)
+            case Copy() if id(s) in self.leads.copies:
+                return self.leads.wait(s, self.signals)
             case Copy():
                 stored = self.stores.store(s)
                 return None if stored is None else iter(stored)
@@ -357,6 +420,8 @@ class Roles:
 
     def arrivals(self, loop: str, token: Token) -> int:
         """Copies arrive once, with their bytes; the end of an engine's work in each group; what threads do in each subgroup."""
+        if loop == LEAD:
+            return self.leads.arrivals(token)
         copies = [p for p in token.producers if p in self.context.plan.bulk]
         own = [p for p in token.producers if p not in self.context.plan.bulk]
         subgroups = self.context.threads // self.context.plan.info.subgroup

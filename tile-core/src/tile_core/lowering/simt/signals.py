@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...dtypes import UINT64
 from ...expr import Buffer, Expr, Space, binary, const
-from ...inference.schedule.program import Schedule, Token, Wait
+from ...inference.schedule.program import Token, Wait
 from ...program import If, Place, Stmt
 from .context import Context
 from .instructions import BulkEngines
@@ -17,14 +17,14 @@ SIGNAL = "signal"
 
 @dataclass
 class Signals:
-    """The tokens of all scheduled loops of a launch. ``arrivals``: how many arrive at a slot of a token in one iteration.
+    """``named``: the tokens of a launch, each with the name of its loop. ``arrivals``: how many arrive at a slot in one iteration.
 
     ``more``: words of the launch itself by name, and how many arrive at each (0: it is no token).
     """
 
     context: Context
     engines: BulkEngines
-    schedules: Mapping[str, Schedule]
+    named: Sequence[tuple[str, Token]]
     arrivals: Callable[[str, Token], int]
     more: Mapping[str, int] = field(default_factory=dict[str, int])
     first: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
@@ -43,8 +43,7 @@ class Signals:
         self.context.made.append(self.words)
 
     def tokens(self) -> Iterator[tuple[str, Token]]:
-        for loop, schedule in self.schedules.items():
-            yield from ((loop, t) for t in schedule.tokens.values() if t.kind == SIGNAL)
+        return ((loop, t) for loop, t in self.named if t.kind == SIGNAL)
 
     def place(self, loop: str, token: Token, slot: Expr) -> Place:
         at = self.context.simple(binary("+", slot, self.first[loop, token.name]))

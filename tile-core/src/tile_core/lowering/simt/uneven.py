@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 
 from ...expr import Const, Expr, Var, const, substitute, variables
+from ...inference.bulk import BoxCopy
 from ...program import Bind, For, If, Launch, Stmt
 from .context import Context
+from .deal import Deal, dealt
+
+MOST_TILES = 8192  # with more, each block has so many that the hardware's order is as good
+TILE = 1.0  # iterations that beginning and ending a tile takes
+KEPT = 0.6  # of the last cache, for what tiles at work at one time read again
 
 
 def lengths(launch: Launch, loops: Iterable[For]) -> Iterator[tuple[For, Expr]]:
@@ -57,3 +64,46 @@ def rising(context: Context, launch: Launch, loops: Iterable[For]) -> Var | None
         if first > final:
             return None
     return var
+
+
+def deal(
+    context: Context, launch: Launch, loops: Sequence[For], var: Var | None, resident: int
+) -> Deal | None:
+    """Tiles dealt out to ``resident`` blocks of each core, where ``var`` alone says how much work a tile is; else None.
+
+    Groups of tiles that read the same tensors follow each other, as many as the last cache holds at one time; in a group the
+    tiles with the most work come first.
+    """
+    blocks = context.plan.info.cores * resident
+    grid = tuple(n for n in launch.grid if isinstance(n, int))
+    if var is None or len(grid) != len(launch.grid) or not blocks < prod(grid) <= MOST_TILES:
+        return None
+    place = launch.vars.index(var)
+    inner, extent = prod(grid[:place]), grid[place]
+    differing = {id(s): x for s, x in lengths(launch, loops)}
+    turns = [differing.get(id(s), s.extent) for s in loops]
+    work = [_total(context, turns, {var: const(n)}) for n in range(extent)]
+    read = max(work) * sum(c.bytes for c in context.plan.bulk.values() if not _uses(c, var))
+    together = max(1, int(KEPT * context.plan.info.cache / max(1, read)))
+    others = prod(grid) // extent
+    order = [
+        o // inner * inner * extent + n * inner + o % inner
+        for first in range(0, others, together)
+        for n in sorted(range(extent), key=lambda n: -work[n])
+        for o in range(first, min(others, first + together))
+    ]
+    return dealt(order, {t: work[t // inner % extent] for t in order}, blocks)
+
+
+def _total(context: Context, turns: Sequence[int | Expr], at: Mapping[Var, Expr]) -> float:
+    """Iterations of all loops of a tile, and what beginning and ending it takes."""
+    out = TILE
+    for n in turns:
+        known = context.simple(substitute(n, at)) if isinstance(n, Expr) else const(n)
+        assert isinstance(known, Const), "the lengths of loops that differ depend on one block number"
+        out += max(0, known.value)
+    return out
+
+
+def _uses(copy: BoxCopy, var: Var) -> bool:
+    return any(v == var for x in copy.start for v in variables(x))
