@@ -13,6 +13,7 @@ from .attempt import Attempt, Tables, settled
 from .bounds import critical_cycle, depth_caps, recurrence_bound, resource_bound
 from .compact import compacted, in_program_order
 from .model import Body, Dep, Storage, fits
+from .patience import patient
 from .timing import Timing
 from .undisturbed import moved
 
@@ -41,7 +42,8 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
         if found is None:
             return None
         if fits(body, found.depth):
-            return replace(_undisturbed(Tables(body, deps, caps), found, bound), bound=bound)
+            tables = Tables(body, deps, caps)
+            return replace(_patient(tables, _undisturbed(tables, found, bound)), bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
             return None
@@ -57,6 +59,12 @@ def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:
     if found is None or found.interval > SLOWER * times.interval:
         return times
     out = settled(tables, found)
+    return out if fits(tables.body, out.depth) else times
+
+
+def _patient(tables: Tables, times: Timing) -> Timing:
+    """The times with idle clocks put to use, if rings still fit."""
+    out = settled(tables, patient(tables.body, tables.deps, tables.caps, times))
     return out if fits(tables.body, out.depth) else times
 
 

@@ -47,7 +47,7 @@ def late(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:
                 else _behind(body, times, o)
             )
             moved = replace(times, issue={**times.issue, o.name: at}, start={**times.start, o.name: at})
-            if all(keeps(body, d, moved) for d in deps if d.u == o.name):
+            if all(keeps(body, d, times.depth, moved) for d in deps if d.u == o.name):
                 times = moved
     return times
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from .bounds import needed_depth
 from .model import SIGNAL, Body, Dep, Op, fits
-from .patience import patient
 from .relays import late
 from .timing import Timing
 
@@ -21,7 +20,7 @@ def deepened(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:
     more slots than needed (a pinned one) are moved there.
     """
     ahead = _ahead(body, deps, replace(times, depth=_spare(body, times)))
-    return late(body, deps, patient(body, deps, ahead))
+    return late(body, deps, ahead)
 
 
 def _spare(body: Body, times: Timing) -> dict[str, int]:

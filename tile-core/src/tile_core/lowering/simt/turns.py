@@ -1,5 +1,6 @@
 """Groups of threads that start their products in turn, so that one group's products run while another computes.
 
+Measured on an H200 (flash attention, both products and a softmax in a step): three groups gain 5 to 15 % by it, two lose up to 3 %.
 Each group has a barrier of twice its threads: it meets there those of the group before it, which only arrive. A group waits for
 what the one before it did in the same step, the first group for the last one's step before: no circle of waits can come of it.
 """
@@ -15,6 +16,7 @@ from .context import Context
 from .instructions import BulkEngines
 
 MOST_BARRIERS = 16  # that a block has (PTX ISA, bar)
+FEWEST = 3  # groups: two find their own order
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Turns:
 
     @property
     def possible(self) -> bool:
-        return 1 < self.groups <= MOST_BARRIERS - self.first
+        return FEWEST <= self.groups <= MOST_BARRIERS - self.first
 
     def start(self) -> Iterator[Stmt]:
         """Before all steps: it is the first group's turn."""

@@ -12,7 +12,7 @@ from .context import Context
 from .deal import Deal, dealt
 
 MOST_TILES = 8192  # with more, each block has so many that the hardware's order is as good
-TILE = 1.0  # iterations that beginning and ending a tile takes
+TILE = 2.0  # iterations that beginning and ending a tile takes
 KEPT = 0.6  # of the last cache, for what tiles at work at one time read again
 
 
