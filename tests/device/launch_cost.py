@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import random
 import statistics
 import time
@@ -50,14 +51,12 @@ def _maps(kernel: Any) -> list[Any]:
     return [_Maps(kernel.launcher.driver, m) for m in kernel.outline.maps]
 
 
-def looped(run: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[[int], float]:
-    def measure(count: int) -> float:
-        begin = time.perf_counter()
-        for _ in range(count):
-            run(*arguments, **keywords)
-        return time.perf_counter() - begin
-
-    return measure
+def looped(call: str, **names: Any) -> Callable[[int], float]:
+    """Seconds of so many calls, which stand in the loop as a user writes them."""
+    text = f"def measure(count):\n begin = clock()\n for _ in repeat(None, count):\n  {call}\n return clock() - begin\n"
+    found: dict[str, Any] = {"clock": time.perf_counter, "repeat": itertools.repeat, **names}
+    exec(text, found)
+    return found["measure"]
 
 
 def kernel_object(bundle: Any) -> Any:
@@ -88,18 +87,19 @@ def paths(s: Any) -> dict[str, Callable[[int], float]]:
         run(a, b, c)
     values = (a.data_ptr(), b.data_ptr(), c.data_ptr(), 256, 256, 256)
     native = plain._kernel.loaded(0)
+    tensors = {"a": a, "b": b, "c": c}
     given, stream = (a, b, c), torch.cuda.Stream().cuda_stream
     return {
         "bare": Bare(s.folder, native, values),
         "bare, maps": Bare(s.folder, maps._kernel.loaded(0), values),
-        "bundle": looped(plain, a, b, c),
-        "bundle, maps": looped(maps, a, b, c),
-        "bundle, stream given": looped(plain, a, b, c, stream=stream),
-        "kernel": looped(of_kernel, a, b, c),
-        "native call alone": looped(native.call, given, None),
-        "ctypes": looped(portable, a, b, c),
-        "torch.add(out=)": looped(torch.add, a, b, out=c),
-        "torch.add": looped(torch.add, a, b),
+        "bundle": looped("run(a, b, c)", run=plain, **tensors),
+        "bundle, maps": looped("run(a, b, c)", run=maps, **tensors),
+        "bundle, stream given": looped("run(a, b, c, stream=stream)", run=plain, stream=stream, **tensors),
+        "kernel": looped("run(a, b, c)", run=of_kernel, **tensors),
+        "native call alone": looped("run(given, None)", run=native.call, given=given),
+        "ctypes": looped("run(a, b, c)", run=portable, **tensors),
+        "torch.add(out=)": looped("add(a, b, out=c)", add=torch.add, **tensors),
+        "torch.add": looped("add(a, b)", add=torch.add, **tensors),
     }
 
 

@@ -80,17 +80,21 @@ def wanted_target() -> tuple[str, bool]:
 # Reading a variable through os.environ takes over a microsecond, as long as the rest of a warm call's start; a look into what it
 # wraps takes a twentieth of that.
 _VARIABLES: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
-_TARGET, _INTERPRET = (
+TARGET, INTERPRET = (
     getattr(os.environ, "encodekey", str)(name) for name in ("TILE_TARGET", "TILE_INTERPRET")
 )
+# What ``wanted_target`` follows from, unread, for who asks at each call: the scope, and the variables of these two names. Where
+# these are the same objects as before, so is the target.
+scope_now = _override.get
+variable_now = _VARIABLES.get
 
 
 def wanted_state() -> tuple[object, object]:
-    """What ``wanted_target`` follows from, unread: where two states are equal, so are the targets."""
-    scoped = _override.get()
+    """What ``wanted_target`` follows from: where two states are equal, so are the targets."""
+    scoped = scope_now()
     if scoped is not None:
         return scoped.target, scoped.interpret
-    return _VARIABLES.get(_TARGET), _VARIABLES.get(_INTERPRET)
+    return variable_now(TARGET), variable_now(INTERPRET)
 
 
 def _names(text: str) -> frozenset[str]:

@@ -49,9 +49,10 @@ class Bundle:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
-        for launched in () if named else self._direct:
-            if found := launched(arguments, stream):
-                return None if found is True else found[0]
+        if not named:
+            for launched in self._direct:
+                if found := launched(arguments, stream):
+                    return None if found is True else found[0]
         return self._call(arguments, stream, named)
 
     @folded

@@ -15,6 +15,7 @@ from ..inference.plan import TilePlan
 from ..program import TileProgram
 from ..registry import registry
 from ..select import TensorDevice, choose
+from ..settings import INTERPRET, TARGET, scope_now, variable_now
 from .calling import Call, Direct, ordered
 from .failures import folded
 from .reach import reachable
@@ -35,6 +36,8 @@ class Kernel:
         self._last: TargetKernel | None = None
         # by state of the settings: loaded kernels that check a call's arguments by themselves
         self._direct: dict[Any, tuple[tuple[TargetKernel, Direct], ...]] = {}
+        # the one of them that was used last, and the settings then
+        self._again: tuple[Direct | None, Any, Any, Any] = (None, None, None, None)
 
     def __call__(self, /, *arguments: Any, stream: int | None = None, **named: Any) -> Any:
         """Run the kernel; gives the outputs that the runtime allocates, alone or in a tuple.
@@ -45,10 +48,21 @@ class Kernel:
             ArgumentError: an argument does not fit; the message names it.
             NoDevice: there is no device of the target.
         """
+        again, scope, target, interpret = self._again
+        if (
+            again is not None
+            and not named
+            and scope_now() is scope
+            and variable_now(TARGET) is target
+            and variable_now(INTERPRET) is interpret
+            and (found := again(arguments, stream))
+        ):
+            return None if found is True else found[0]
         state = settings.wanted_state() if self.wanted is None else None
         for kernel, launched in () if named else self._direct.get(state, ()):
             if found := launched(arguments, stream):
                 self._last = kernel
+                self._again = (launched, scope_now(), variable_now(TARGET), variable_now(INTERPRET))
                 return None if found is True else found[0]
         return self._call(arguments, stream, state, named)
 
