@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib.metadata import version
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 PACKAGES = ("tile-core", "numpy", "apache-tvm", "llvmlite")
@@ -18,11 +20,20 @@ def describe(command: str) -> dict[str, Any]:
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
         "python": sys.version.split()[0],
-        "versions": {p: version(p) for p in PACKAGES},
+        "versions": dict(_versions()),
     }
 
 
-def _processor() -> str:
-    import llvmlite.binding as llvm
+def _versions() -> Iterator[tuple[str, str]]:
+    """Of what is installed: a target that generates text needs neither TVM nor LLVM."""
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            yield package, version(package)
 
+
+def _processor() -> str:
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        return f"{platform.machine()} {platform.processor()}"
     return f"{platform.machine()} {llvm.get_host_cpu_name()}"

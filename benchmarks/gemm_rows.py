@@ -91,7 +91,9 @@ def _small(m: int, n: int, k: int) -> dict[str, dict[str, Any]]:
         broad = {"block_M": 16, "block_N": 128, "block_K": 64, "num_stages": 10}
         if n > 64 * CORES:  # several waves
             return {"n128": broad, "k256": deep}
-        return {"k256": deep, "k512": long} if m == 1 and k > n else {"k512": long, "k256": deep}
+        if m == 1 and k > n:
+            return {"k128": {**deep, "block_K": 128, "num_stages": 4}, "k256": deep}
+        return {"k512": long, "k256": deep}
     tall = {
         "kernel": "spread_gemm",
         "block_M": 64,
@@ -134,6 +136,8 @@ def rows() -> list[Row]:
     out.append(Row("batched", 2048, 2048, 2048, form="batched", kernel="batched", batch=16, variants=STAGES))
     out.append(Row("grouped", 8192, 4096, 4096, form="grouped", kernel="grouped", variants=STAGES))
     out += [
-        Row("small", m, n, k, kernel="small_m", variants=_small(m, n, k)) for m in (1, 16, 128) for n, k in SMALL
+        Row("small", m, n, k, kernel="small_m", variants=_small(m, n, k))
+        for m in (1, 16, 128)
+        for n, k in SMALL
     ]
     return out

@@ -11,23 +11,12 @@ SEQLENS = (4096, 16384)
 # name -> keywords of the kernel, and ``fast_math`` of the target; the first is the one that counts, the others are measured too
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "chunk_scan": {
-        "m128n64_fast": {"block_M": 128, "num_stages": 2, "threads": 256, "fast_math": True},
-        "m128n64": {"block_M": 128, "num_stages": 2, "threads": 256},
-        "m128n64s3_fast": {"block_M": 128, "num_stages": 3, "threads": 256, "fast_math": True},
-        "m128n128_fast": {
-            "block_M": 128,
-            "block_N": 128,
-            "num_stages": 2,
-            "threads": 256,
-            "fast_math": True,
-        },
-        "m64n64_fast": {"block_M": 64, "num_stages": 2, "fast_math": True},
+        "m64n64s3": {"block_M": 64, "num_stages": 3},
         "m64n64": {"block_M": 64, "num_stages": 2},
+        "m128n64": {"block_M": 128, "num_stages": 2, "threads": 256},
     },
     "chunk_state": {
         "k64": {"block_K": 64, "num_stages": 3},
-        "k64s4": {"block_K": 64, "num_stages": 4},
-        "k64_registers": {"block_K": 64, "num_stages": 3, "registers": True},
         "k128": {"block_K": 128, "num_stages": 2},
     },
 }

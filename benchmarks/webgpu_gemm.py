@@ -27,7 +27,16 @@ from tile_core.hardware import Device
 from tile_core.registry import registry
 
 # rows, columns, depth of a block, its threads
-BLOCKS = ((64, 64, 16, 64), (64, 64, 32, 64), (128, 64, 16, 128), (128, 128, 16, 128), (128, 128, 8, 256), (128, 128, 16, 256), (128, 128, 32, 256), (64, 128, 16, 128))
+BLOCKS = (
+    (64, 64, 16, 64),
+    (64, 64, 32, 64),
+    (128, 64, 16, 128),
+    (128, 128, 16, 128),
+    (128, 128, 8, 256),
+    (128, 128, 16, 256),
+    (128, 128, 32, 256),
+    (64, 128, 16, 128),
+)
 SIDE = 16  # of a workgroup of the kernel written by hand
 
 NAIVE = """

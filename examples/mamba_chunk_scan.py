@@ -69,16 +69,20 @@ def chunk_scan(
             x_shared = T.alloc_shared((block_N, dim), dtype)
             dt_shared = T.alloc_shared((block_N,), "float32")
             decay_shared = T.alloc_shared((block_N,), "float32")
+            rows_shared = T.alloc_shared((block_M,), "float32")
+            own_shared = T.alloc_shared((block_M, dim), dtype)
             rows = T.alloc_fragment((block_M,), "float32")
-            scores = T.alloc_fragment((block_M, block_N), "float32")
+            fading = T.alloc_fragment((block_M, block_N), "float32")
+            scores = T.alloc_fragment((block_M, block_N), "float32" if fused else dtype)
             weights = T.alloc_fragment((block_M, block_N), dtype)
             own = T.alloc_fragment((block_M, dim), dtype)
             acc = T.alloc_fragment((block_M, dim), "float32")
             T.copy(C[b, first : first + block_M, group, :], C_shared)
             T.copy(states[b, c, h, :, :], state_shared)
-            T.copy(decay[b, h, c, top], rows)
+            T.copy(decay[b, h, c, top], rows_shared)
+            T.copy(x[b, first : first + block_M, h, :], own_shared)
             for i in T.Parallel(block_M):
-                rows[i] *= LOG2E
+                rows[i] = rows_shared[i] * LOG2E
             T.clear(acc)
             T.gemm(C_shared, state_shared, acc, transpose_B=True)
             for i, j in T.Parallel(block_M, dim):
@@ -97,10 +101,13 @@ def chunk_scan(
                     T.copy(B[b, c, group, top : top + block_M, column : column + block_N], B_shared)
                     T.copy(B_shared, scores)
                 for i, j in T.Parallel(block_M, block_N):
-                    weight = T.exp2(rows[i] - decay_shared[j] * LOG2E) * dt_shared[j]
-                    weights[i, j] = T.if_then_else(top + i >= column + j, scores[i, j] * weight, 0)
+                    fading[i, j] = rows[i] - decay_shared[j] * LOG2E
+                for i, j in T.Parallel(block_M, block_N):
+                    fading[i, j] = T.if_then_else(top + i < column + j, -T.infinity("float32"), fading[i, j])
+                for i, j in T.Parallel(block_M, block_N):
+                    weights[i, j] = scores[i, j] * dt_shared[j] * T.__exp2(fading[i, j])
                 T.gemm(weights, x_shared, acc)
-            T.copy(x[b, first : first + block_M, h, :], own)
+            T.copy(own_shared, own)
             for i, j in T.Parallel(block_M, dim):
                 acc[i, j] += D[h] * own[i, j]
             T.copy(acc, out[b, first : first + block_M, h, :])

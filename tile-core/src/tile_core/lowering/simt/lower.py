@@ -203,7 +203,8 @@ class _Launch:
             case Space.SHARED:
                 tile(self.context, s.buffer)
             case Space.FRAGMENT:
-                self.context.register_file(s.buffer)
+                if s.buffer.storage in self.context.layouts:  # nobody uses it otherwise
+                    self.context.register_file(s.buffer)
             case _:
                 yield s
 

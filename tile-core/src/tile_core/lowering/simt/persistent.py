@@ -25,7 +25,8 @@ class Walk:
     """``vars`` and ``grid`` are those of the new launch. ``repeats``: whether a block may have several tiles.
 
     ``falling``: a block number of the user's that is counted down. ``turn``: how many tiles this block had before.
-    ``deal``: which tiles each block works on, where their number alone does not say.
+    ``deal``: which tiles each block works on, where their number alone does not say. ``rotating``: a block has another place in
+    each turn, so that tiles with more work, which come at regular distances, are not all one block's.
     """
 
     context: Context
@@ -39,6 +40,7 @@ class Walk:
     falling: Var | None = None
     turn: Expr = ZERO
     deal: Deal | None = None
+    rotating: bool = False
 
     def around(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """``body`` for every tile of this block."""
@@ -49,12 +51,21 @@ class Walk:
             return (*self.numbers(block), *body)
         at = self.context.var("number", EVERY)
         if self.deal is None:
-            number = self.context.simple(binary("+", block, binary("*", self.turn, blocks)))
+            number = self.context.simple(
+                binary("+", self.place(block, blocks), binary("*", self.turn, blocks))
+            )
             turns = dim(ceildiv(binary("-", self.total, block), blocks))
         else:
             number, turns = self.deal.tile(block, self.turn), self.deal.count(block)
         inner = (Bind(at, number), *self.numbers(at), *body)
         return (UniformFor(self.turn, const(0), turns, inner, span=self.launch.span),)
+
+    def place(self, block: Expr, blocks: Extent) -> Expr:
+        """Which of the tiles of a turn a block takes: the same always, or each time the next one, while turns are whole."""
+        if not self.rotating:
+            return block
+        shifted = binary("truncmod", binary("+", block, self.turn), blocks)
+        return select(binary("<", self.turn, binary("//", self.total, blocks)), shifted, block, lazy=False)
 
     def numbers(self, at: Expr) -> tuple[Stmt, ...]:
         """The user's block numbers of tile number ``at``. Panels of ``panel`` rows are walked column by column, there and back."""
@@ -122,6 +133,7 @@ def walk(
     resident: int | None = 1,
     falling: Var | None = None,
     deal: Deal | None = None,
+    rotating: bool = False,
 ) -> Walk:
     """The walk of a launch: ``resident`` blocks for each core that the target has, or one for each tile if these are fewer.
 
@@ -153,7 +165,9 @@ def walk(
         blocks, repeats = deal.blocks, True
     turn = context.var("turn", EVERY) if repeats else ZERO
     panel = 1 if deal else _panel(context, launch, sharing)
-    return Walk(context, launch, (block,), (blocks,), repeats, total, panel, sharing, falling, turn, deal)
+    return Walk(
+        context, launch, (block,), (blocks,), repeats, total, panel, sharing, falling, turn, deal, rotating
+    )
 
 
 def _panel(context: Context, launch: Launch, sharing: Sharing | None) -> int:

@@ -27,13 +27,14 @@ def tile_bytes(plan: TilePlan, launch: Launch, schedules: Mapping[str, Schedule]
     )
 
 
-def resident(plan: TilePlan, launch: Launch, threads: int, shared: int) -> int:
-    """Blocks of ``threads`` threads and ``shared`` bytes that find room on a core; at least one."""
+def resident(plan: TilePlan, launch: Launch, copying: int, shared: int) -> int:
+    """Blocks of ``shared`` bytes that find room on a core; at least one. ``copying``: registers of threads beside the user's."""
     info = plan.info
     space, file = info.space("shared"), info.space("register")
     number = next((n for n, s in enumerate(plan.program.launches) if s is launch), 0)
     costs = list(plan.costs.values())
     registers = (costs[number].registers if number < len(costs) else info.registers) + ADDRESSES
     by_shared = space.capacity // max(1, shared) if space is not None else MOST
-    by_registers = file.capacity // (4 * registers * threads) if file is not None else MOST
+    taken = registers * launch.thread_count + copying
+    by_registers = file.capacity // (4 * taken) if file is not None else MOST
     return max(1, min(MOST, by_shared, by_registers))

@@ -33,10 +33,11 @@ from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
 from .sums import Sums
 from .turns import Turns
-from .uneven import deal, lengths, rising
+from .uneven import deal, has_many, lengths, rising
 
 OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
-FEW_REGISTERS = {2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
+FEW_REGISTERS = {1: 40, 2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
+FEWEST_REGISTERS = 32
 REGISTER_FILE = 65536
 REGISTER_STEP = 8  # registers of a group change in steps of 8
 MOST_REGISTERS = 240
@@ -81,9 +82,10 @@ class Roles:
             return None
         own = {name: context.plan.schedules[name] for name in loops}
         ahead = any(COPY in s.streams for s in own.values())
-        threads = launch.thread_count + (info.bulk.group if ahead else 0)
+        groups = launch.thread_count // info.bulk.group
+        copying = info.bulk.group * FEW_REGISTERS.get(groups, FEWEST_REGISTERS) if ahead else 0
         used = tile_bytes(context.plan, launch, own) + RESERVED + STAGING
-        blocks = resident(context.plan, launch, threads, used)
+        blocks = resident(context.plan, launch, copying, used)
         number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
         sharing = context.plan.sharing.get(number)
         # a block whose copies run ahead goes on to its next tile without a pause. Others are better replaced by the next one,
@@ -93,8 +95,16 @@ class Roles:
         dealt = (
             deal(context, launch, tuple(loops.values()), first, blocks) if ahead and sharing is None else None
         )
-        falling = None if dealt else first
-        order = walk(context, launch, sharing, blocks if ahead and even else None, falling, dealt)
+        many = sharing is None and has_many(context, launch, blocks)
+        order = walk(
+            context,
+            launch,
+            sharing,
+            blocks if ahead and (even or many) else None,
+            None if dealt or many else first,
+            dealt,
+            rotating=not even and dealt is None and many,
+        )
         return Roles(context, launch, lower, loops, order, blocks)
 
     def __post_init__(self) -> None:
@@ -228,9 +238,10 @@ class Roles:
 
     def quota(self, more: bool) -> tuple[Stmt, ...]:
         """Registers move from the threads that copy to those that compute, if these could use them."""
-        if not self.copies_ahead or self.resident > 1:
+        if not self.copies_ahead:
             return ()
-        each = REGISTER_FILE // (self.context.threads + self.rules.group) // REGISTER_STEP * REGISTER_STEP
+        threads = (self.context.threads + self.rules.group) * self.resident
+        each = REGISTER_FILE // threads // REGISTER_STEP * REGISTER_STEP
         if each >= MOST_REGISTERS or self.groups not in FEW_REGISTERS:
             return ()
         few = FEW_REGISTERS[self.groups]
@@ -356,8 +367,10 @@ class Roles:
         c, sums = s.c.buffer.storage, self.sums
         if sums and not s.clear:
             yield from sums.put(c)
-        yield self.engines.visible()
-        yield Sync(OWN_BARRIER, self.context.threads)
+        shared = {x.storage for x in (s.a.buffer, s.b.buffer) if x.space is Space.SHARED}
+        if shared - self.rings.keys() or sums:
+            yield self.engines.visible()
+            yield Sync(OWN_BARRIER, self.context.threads)
         if sums and not s.clear:
             yield sums.memory.after()
         yield from self.multiply(op, s, const(0 if s.clear else 1))

@@ -11,7 +11,8 @@ from ...program import Bind, For, If, Launch, Stmt
 from .context import Context
 from .deal import Deal, dealt
 
-MOST_TILES = 8192  # with more, each block has so many that the hardware's order is as good
+MOST_TILES = 8192  # that a table may hold
+MANY = 32  # tiles of a block
 TILE = 2.0  # iterations that beginning and ending a tile takes
 KEPT = 0.6  # of the last cache, for what tiles at work at one time read again
 
@@ -64,6 +65,12 @@ def rising(context: Context, launch: Launch, loops: Iterable[For]) -> Var | None
         if first > final:
             return None
     return var
+
+
+def has_many(context: Context, launch: Launch, resident: int) -> bool:
+    """Whether each of ``resident`` blocks of a core has so many tiles that their differences even out."""
+    grid = [n for n in launch.grid if isinstance(n, int)]
+    return len(grid) == len(launch.grid) and prod(grid) >= MANY * context.plan.info.cores * resident
 
 
 def deal(
