@@ -24,6 +24,9 @@ HEADS, DIM = 2, 64
 LENGTHS = ((64, 64), (1, 1), (17, 250), (250, 17), (130, 128), (64, 192), (100, 1000), (300, 100))
 CASES = [(q, kv, causal, 64, 128) for q, kv in LENGTHS for causal in (False, True)]
 CASES += [(200, 300, causal, 128, 256) for causal in (False, True)]
+CASES += [
+    (400, kv, causal, 192, 384) for kv in (1, 130, 300) for causal in (False, True)
+]  # three groups take turns
 
 
 @pytest.mark.parametrize(("seq_q", "seq_kv", "causal", "block", "threads"), CASES)
