@@ -1,4 +1,4 @@
-"""Forward attention against torch's (cuDNN's and the flash backend) on an NVIDIA GPU, in one run, interleaved.
+"""Forward attention against torch's (cuDNN's and the flash backend), Triton's and a hand-made one on an NVIDIA GPU, interleaved.
 
     python benchmarks/attention.py dumps/attention --json benchmarks/results/attention_h200.json
 
@@ -7,7 +7,7 @@ The folder is made by ``attention_make.py`` elsewhere. Needs torch for CUDA; nei
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,15 @@ def peers(torch: Any, row: Row) -> dict[str, Run]:
 
         return run
 
-    return {"cudnn": of(SDPBackend.CUDNN_ATTENTION), "flash": of(SDPBackend.FLASH_ATTENTION)}
+    out = {"cudnn": of(SDPBackend.CUDNN_ATTENTION), "flash": of(SDPBackend.FLASH_ATTENTION)}
+    try:
+        import triton_attention
+    except ImportError as error:
+        print("no Triton:", error)
+        return out
+    for c in triton_attention.configurations(row.dim):
+        out[f"triton {'x'.join(map(str, c))}"] = triton_attention.contestant(c, row.causal)
+    return out
 
 
 def operands(torch: Any, row: Row, seed: int) -> tuple[Any, ...]:
@@ -89,18 +97,24 @@ def shown(row: Row, result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def ratios(results: list[tuple[Row, dict[str, Any]]], peer: str) -> Iterator[tuple[Row, float]]:
+    """A peer's time over ours: that of the variant which was chosen for the row before the run."""
+    for row, result in results:
+        found = medians(result["microseconds"])
+        ours = found.get(f"tile {row.chosen}")
+        if ours and peer in found:
+            yield row, found[peer] / ours
+
+
 def summary(results: list[tuple[Row, dict[str, Any]]]) -> dict[str, float]:
-    """Geometric means of the best peer's time over ours: long sequences, and short ones."""
+    """Geometric means over long sequences and short ones, and the least ratio of all."""
     out: dict[str, float] = {}
-    for name, long in (("from_4k", True), ("below_4k", False)):
-        ratios: list[float] = []
-        for row, result in results:
-            found = medians(result["microseconds"])
-            ours = [t for n, t in found.items() if n.startswith("tile ")]
-            if (row.seqlen >= LONG) == long and ours and "cudnn" in found:
-                ratios.append(found["cudnn"] / min(ours))
-        if ratios:
-            out[f"cudnn_over_ours_{name}"] = round(geometric_mean(ratios), 4)
+    for peer in ("cudnn", "flash", handmade.NAME):
+        for name, long in (("from_4k", True), ("below_4k", False)):
+            found = [x for row, x in ratios(results, peer) if (row.seqlen >= LONG) == long]
+            if found:
+                out[f"{peer}_over_ours_{name}"] = round(geometric_mean(found), 4)
+                out[f"{peer}_over_ours_{name}_least"] = round(min(found), 4)
     return out
 
 

@@ -9,22 +9,23 @@ TOKENS = 16384
 HEADS = {128: 16, 64: 32}
 SEQLENS = (1024, 2048, 4096, 8192, 16384)
 
-# (head dimension, causal) -> name -> keywords of the kernel
+# (head dimension, causal) -> name -> keywords of the kernel; the first is for short sequences, the last for those longer than LAST
 VARIANTS: dict[tuple[int, bool], dict[str, dict[str, int]]] = {
     (128, False): {
         "m128n128": {"block_M": 128, "block_N": 128, "threads": 256},
         "m128n176": {"block_M": 128, "block_N": 176, "threads": 256},
     },
-    (128, True): {"m128n128": {"block_M": 128, "block_N": 128, "threads": 256}},
-    (64, False): {
-        "m192n128": {"block_M": 192, "block_N": 128, "threads": 384},
+    (128, True): {
         "m128n128": {"block_M": 128, "block_N": 128, "threads": 256},
+        "m128n160": {"block_M": 128, "block_N": 160, "threads": 256},
     },
+    (64, False): {"m192n128": {"block_M": 192, "block_N": 128, "threads": 384, "num_stages": 3}},
     (64, True): {
-        "m192n128": {"block_M": 192, "block_N": 128, "threads": 384},
-        "m128n128": {"block_M": 128, "block_N": 128, "threads": 256},
+        "m128n128": {"block_M": 128, "block_N": 128, "threads": 256, "num_stages": 3},
+        "m192n128": {"block_M": 192, "block_N": 128, "threads": 384, "num_stages": 2},
     },
 }
+LAST = {(128, False): 4096, (128, True): 8192, (64, False): 0, (64, True): 2048}
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,12 @@ class Row:
         """Of both products; behind a causal mask half of them."""
         batch, heads, n, d = self.shape
         return 4.0 * batch * heads * n * n * d * (0.5 if self.causal else 1)
+
+    @property
+    def chosen(self) -> str:
+        """The variant that counts."""
+        names = list(VARIANTS[self.dim, self.causal])
+        return names[-1 if self.seqlen > LAST[self.dim, self.causal] else 0]
 
     def arguments(self) -> tuple[int, ...]:
         """Positional arguments of the kernel."""

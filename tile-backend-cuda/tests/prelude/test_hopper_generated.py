@@ -115,7 +115,7 @@ def test_any_shape(emulator: None, data: st.DataObject):
 
 
 ALONE = Product(512, 256, 320, (128, 256, 64), stages=2, cores=2)
-PAIRS = Product(256, 128, 320, (128, 64, 64), stages=2, cores=2)
+PAIRS = Product(512, 128, 320, (128, 64, 64), stages=2, cores=2)
 
 
 def broken() -> list:

@@ -103,7 +103,9 @@ def test_attention_of_signals() -> None:
     assert waits(s, "copy4") == [("signal", ("gemm1.done",), 2)]
     # the second product of the iteration before runs beside the softmax of this one
     assert (s.step("gemm0").stage, s.step("gemm1").stage) == (0, 1)
-    assert ("group", ("gemm0",), 1) in waits(s, "parallel0")
+    assert ("group", ("gemm0",), 1) in waits(s, "gemm0.done")
+    order = [x.op for x in s.streams["main"]]
+    assert order.index("gemm0.done") < order.index("parallel0")
 
 
 def test_gemm_of_groups() -> None:

@@ -18,14 +18,14 @@ CASES = [  # body, interval, rings of more than one slot, tokens by kind
     (b.gemm_together, 1024, {"A": 4, "B": 4}, {"signal": 2, "group": 1}),
     (b.attention_hopper, 2048, {"K": 3, "V": 3}, {"signal": 6, "group": 4}),
     (b.dequant_hopper, 512, None, {"signal": 6, "group": 2}),
-    (b.chunk_scan_hopper, 836, None, {"signal": 8, "group": 4}),
+    (b.chunk_scan_hopper, 836, None, {"signal": 8, "group": 2}),
     (b.gemm_ampere, 512, {"T": 3, "f1": 2}, {"barrier": 1, "group": 1, "interlock": 3}),
     (b.gemm_cdna3, 512, {"T": 3, "f": 2}, {"barrier": 1, "group": 1, "interlock": 2}),
     (b.gemm_plain, 2448, {}, {"barrier": 2}),
     (b.attention_blackwell, 2340, None, None),
     (b.persistent_hopper, 16384, {}, {"group": 4}),
     # 2048 would rescale the sums between two products that run together: the compiler would wait for the first
-    (b.attention_together, 2152, None, {"barrier": 2, "signal": 4, "group": 2}),
+    (b.attention_together, 2152, None, {"barrier": 2, "signal": 4, "group": 1}),
 ]
 
 

@@ -40,12 +40,8 @@ def late(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:
     """
     for o in body.ops:
         if o.kind == RELAY:
-            waiting = list(_waiting(body, deps, o))
-            at = (
-                min(times.issue[d.v] + times.interval * d.at(times.depth) for d in waiting)
-                if waiting
-                else _behind(body, times, o)
-            )
+            needed = [times.issue[d.v] + times.interval * d.at(times.depth) for d in _waiting(body, deps, o)]
+            at = min(needed) - 1 if needed else _behind(body, times, o)
             moved = replace(times, issue={**times.issue, o.name: at}, start={**times.start, o.name: at})
             if all(keeps(body, d, times.depth, moved) for d in deps if d.u == o.name):
                 times = moved

@@ -157,9 +157,24 @@ class Draft:
             self.wait(v, wait, token)
 
     def prune(self) -> None:
-        """Drop waits without which every dependence is still kept, until none is left; then relays that nobody hears."""
+        """Drop waits without which every dependence is still kept, until none is left; then let more be pending at the others."""
         while self._prune_once():
             pass
+        for op, waits in self.waits.items():
+            for w in [w for w in waits if self.tokens[w.token].kind == GROUP]:
+                self._loosen(op, w)
+
+    def _loosen(self, op: str, w: Wait) -> None:
+        """Let as many ops be pending at a wait as dependences allow. Without it one is not kept, so this ends."""
+        token = self.tokens[w.token]
+        looser = replace(w, distance=w.distance + 1)
+        self.drop(op, w)
+        self.wait(op, looser, token)
+        if all(self.order.way(d, self.times.depth) is not None for d in self.deps):
+            self._loosen(op, looser)
+        else:
+            self.drop(op, looser)
+            self.wait(op, w, token)
 
     def _prune_once(self) -> bool:
         ways = {d: self.order.way(d, self.times.depth) or [] for d in self.deps}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...expr import Buffer, Expr, binary
+from ...inference.bulk import BoxCopy
 from ...inference.schedule.program import Token, Wait
 from ...program import Alloc, Copy, For, Gemm, If, Launch, Place, Stmt
 from ...program.visit import read_buffers, statements
@@ -21,22 +22,24 @@ LEAD = "lead"  # stands where tokens of loops have the name of their loop
 
 @dataclass
 class Leads:
-    """``turn``: how many tiles of the grid this block had before. ``repeats``: whether it can have several.
+    """``boxes``: those of the copies by node name. ``turn``: how many tiles of the grid this block had before. ``repeats``: whether
+    it can have several.
 
     ``on_engine``: whether a gemm is the matrix engine's. ``depth``: slots of each tile.
     """
 
     context: Context
     launch: Launch
+    boxes: Mapping[str, BoxCopy]
     turn: Expr
     repeats: bool
     on_engine: Callable[[Gemm], bool]
     depth: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
 
     def __post_init__(self) -> None:
-        names, leads = self.context.plan.graph.names, self.context.plan.leads
+        names = self.context.plan.graph.names
         self.copies = {
-            id(s): s for s in self.launch.body if isinstance(s, Copy) and names.get(id(s)) in leads
+            id(s): s for s in self.launch.body if isinstance(s, Copy) and names.get(id(s)) in self.boxes
         }
         self.depth = {s.dst.buffer.storage: 1 for s in self.copies.values()}
 

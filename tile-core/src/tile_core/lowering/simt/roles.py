@@ -36,13 +36,13 @@ from .turns import Turns
 from .uneven import deal, has_many, lengths, rising
 
 OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
-FEW_REGISTERS = {1: 40, 2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
+FEW_REGISTERS = {1: 56, 2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
 FEWEST_REGISTERS = 32
 REGISTER_FILE = 65536
 REGISTER_STEP = 8  # registers of a group change in steps of 8
 MOST_REGISTERS = 240
 RESERVED = 2048  # bytes of shared memory: tokens, and what alignment costs
-STAGING = 8192  # bytes that results should find on their way out
+STAGING = 8192  # bytes that the results of a group should find on their way out
 
 Lower = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
 
@@ -84,7 +84,7 @@ class Roles:
         ahead = any(COPY in s.streams for s in own.values())
         groups = launch.thread_count // info.bulk.group
         copying = info.bulk.group * FEW_REGISTERS.get(groups, FEWEST_REGISTERS) if ahead else 0
-        used = tile_bytes(context.plan, launch, own) + RESERVED + STAGING
+        used = tile_bytes(context.plan, launch, own) + RESERVED + groups * STAGING
         blocks = resident(context.plan, launch, copying, used)
         number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
         sharing = context.plan.sharing.get(number)
@@ -136,9 +136,14 @@ class Roles:
             id(s): tuple(fresh_fills(self.launch.body, s, self.on_engine_now)) for s in self.loops.values()
         }
         self.sizes: dict[Buffer, int] = {}
-        self.leads = Leads(self.context, self.launch, self.walk.turn, self.walk.repeats, self.on_engine_now)
-        if not self.copies_ahead:
-            self.leads.copies.clear()
+        self.leads = Leads(
+            self.context,
+            self.launch,
+            plan.leads if self.copies_ahead else {},
+            self.walk.turn,
+            self.walk.repeats,
+            self.on_engine_now,
+        )
         self.rings |= self.leads.depth
         for storage in self.rings:
             self.sizes[storage] = slot_size(self.context, storage)
@@ -249,12 +254,7 @@ class Roles:
         return (self.engines.registers(min(MOST_REGISTERS, many) if more else few, more),)
 
     def own_role(self) -> tuple[Stmt, ...]:
-        body: list[Stmt] = []
-        for s in self.launch.body:
-            body += self.lower((s,))
-            for lead in self.leads.copies.values():
-                if s is self.leads.last(lead) and not self.read_early(lead):
-                    body += self.leads.released(lead, self.signals)
+        body = tuple(t for s in self.launch.body for t in self.own(s))
         # nothing in a tile outlives the work on one tile of the grid
         self.places = placed_tiles(self.context, body, self.resident)
         apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
@@ -273,6 +273,13 @@ class Roles:
             *(self.turns.finish() if in_turn else ()),
             *self.stores.finish(),
         )
+
+    def own(self, s: Stmt) -> Iterator[Stmt]:
+        """A statement of the launch as the user's threads run it, and that they have read tiles filled ahead."""
+        yield from self.lower((s,))
+        for lead in self.leads.copies.values():
+            if s is self.leads.last(lead) and not self.read_early(lead):
+                yield from self.leads.released(lead, self.signals)
 
     def copy_role(self) -> tuple[Stmt, ...]:
         body = tuple(t for s in self.launch.body for t in self.copying(s))
