@@ -37,7 +37,7 @@ def test_shapes(product: Product, emulator: None) -> None:
 
 
 # copied boxes, several tiles for a block, results that the threads store; and sums that are put back between two products
-LOOPED = Product(256, 188, 160, (128, 64, 32), threads=128, cores=1, **ARCH)
+LOOPED = Product(256, 188, 160, (128, 64, 32), threads=128, cores=2, **ARCH)
 PUT_BACK = Product(128, 32, 32, (128, 32, 32), threads=128, places=("shared", "shared", "fragment"), **ARCH)
 
 

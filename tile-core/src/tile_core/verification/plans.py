@@ -21,6 +21,7 @@ from ..program import Copy
 from .bounds import Status, prove_in_bounds
 from .outputs import ATOMIC, covered
 from .schedules import prove_schedule
+from .turns import MOST_SLOTS, proved_turns
 
 PROVED, GUARDED, OPEN, FAILED = "proved", "guarded", "not proved", "failed"
 
@@ -55,8 +56,10 @@ def _obligations(plan: TilePlan) -> Iterator[tuple[str, str, Callable[[], Answer
         yield "written once", output.name, lambda b=output: _output(plan, b)
     for buffer, layout in plan.layouts.items():
         yield "one place for each element", buffer.name, lambda x=layout: _layout(x)
-    for name, copy in plan.bulk.items():
+    for name, copy in (*plan.bulk.items(), *plan.leads.items()):
         yield "boxes are the tile", name, lambda n=name, c=copy: _boxes(plan, n, c)
+    for name in plan.leads:
+        yield "filled ahead, nobody stuck (z3)", name, _turns
     for name, schedule in plan.schedules.items():
         yield "order kept (graph)", name, lambda s=schedule: _graph(s)
         yield "order kept, nobody stuck (z3)", name, lambda s=schedule: _proof(s)
@@ -103,6 +106,18 @@ def _boxes(plan: TilePlan, name: str, copy: BoxCopy) -> Answer:
         return FAILED, f"{len(places)} boxes of {size} elements, {copy.bytes} bytes, for a tile of {wanted}"
     guarded = f", {len(copy.conditions)} conditions asked at the launch" if copy.conditions else ""
     return (GUARDED if copy.conditions else PROVED), f"{len(places)} boxes, {copy.bytes} bytes{guarded}"
+
+
+def _turns() -> Answer:
+    """A tile filled once for each tile of the grid, with as many slots as lowering may give it."""
+    proofs = [proved_turns(slots) for slots in range(1, MOST_SLOTS + 1)]
+    failures = [f for p in proofs for f in p.failures]
+    if failures:
+        return FAILED, "; ".join(failures)
+    return (
+        PROVED,
+        f"{sum(p.queries for p in proofs)} queries, for any number of turns, 1 to {MOST_SLOTS} slots",
+    )
 
 
 def _graph(schedule: Schedule) -> Answer:
