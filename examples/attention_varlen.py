@@ -54,6 +54,7 @@ def attention(
             acc = T.alloc_fragment((block_M, dim), "float32")
             lse = T.alloc_fragment((block_M,), "float32")
             state = running(block_M)
+            T.assume(starts_q[bz] <= starts_q[bz + 1])
             first_q = starts_q[bz] + bx * block_M
             rows = starts_q[bz + 1] - first_q  # of this sequence, from this block on; 0 or less: none
             seq_kv = starts_kv[bz + 1] - starts_kv[bz]

@@ -54,6 +54,8 @@ def experts_in(
             gated = T.alloc_fragment((block_M, block_N), "float32")
             acc = T.alloc_fragment((block_M, block_N), "float32")
             row, e, n = first[by], expert[by], bx * block_N
+            after = first[T.min(by + 1, tiles - 1)]
+            T.assume(by + 1 >= tiles or (row <= after and T.min(row + block_M, end[by]) <= after))
             for i in T.Parallel(block_M):
                 source[i] = T.if_then_else(row + i < end[by], token[row + i], -1)
             T.clear(gated)

@@ -30,7 +30,7 @@ def test_proved(make: Callable[[], Body]) -> None:
     assert s is not None
     proof = prove_schedule(s)
     assert proof.failures == ()
-    assert proof.queries > len(s.ops)
+    assert proof.cases > len(s.ops)
 
 
 @pytest.mark.parametrize("make", BROKEN, ids=lambda f: f.__name__)

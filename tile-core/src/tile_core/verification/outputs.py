@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ..expr import Binary, Buffer, Const, Expr, Var, ceildiv, const, dim, substitute, text
 from ..expr.affine import Linear
@@ -23,21 +24,53 @@ from ..program import (
     While,
 )
 from ..program.visit import statements, written_buffers
+from .exclusive import by_one_block, writes
 
 Extent = int | Expr
 Part = tuple[Expr, Extent, Extent]  # first element, how many, of how many, in one dimension
 ATOMIC = "it is updated atomically"
+ALL = "each element by one block, once"
+SOME = "no element by two blocks (z3)"
 CONDITION = "it is written under conditions"
 
 
-def covered(program: TileProgram, b: Buffer) -> str:
-    """Why it is not sure that every element of ``b`` is written, and by one block alone; "" if it is."""
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """``missing``: why it is not sure that no two blocks write one element; "" if it is. ``how``: why it is."""
+
+    missing: str = ""
+    how: str = ""
+
+
+def covered(program: TileProgram, b: Buffer) -> Covered:
+    """Whether each element of ``b`` is written by one block of a launch alone, and if all are."""
     found = list(_writes(program.body, b))
     if not found:
-        return "nothing writes it"
-    if len(found) > 1:
-        return f"{len(found)} statements write it"
-    ((s, around),) = found
+        return Covered("nothing writes it")
+    hows: list[str] = []
+    for launch in dict.fromkeys(id(x) for _, around in found for x in around if isinstance(x, Launch)):
+        own = [(s, around) for s, around in found if any(id(x) == launch for x in around)]
+        reason = _whole(*own[0], b) if len(own) == 1 else f"{len(own)} statements write it"
+        if reason == ATOMIC:
+            return Covered(ATOMIC)
+        if not reason:
+            hows.append(ALL)
+        elif _exclusive(own, b):
+            hows.append(SOME)
+        else:
+            return Covered(reason)
+    return Covered(how=SOME if SOME in hows else ALL)
+
+
+def _exclusive(own: Sequence[tuple[Stmt, tuple[Stmt, ...]]], b: Buffer) -> bool:
+    """Whether z3 shows that no two blocks write one element."""
+    (launch,) = {id(x): x for _, around in own for x in around if isinstance(x, Launch)}.values()
+    written = [writes(s, around, b) for s, around in own]
+    return by_one_block(launch, [w for w in written if w]) if all(written) else False
+
+
+def _whole(s: Stmt, around: tuple[Stmt, ...], b: Buffer) -> str:
+    """Why it is not sure that one statement writes every element, each in one block; "" if it does."""
     launches = [x for x in around if isinstance(x, Launch)]
     loops = [x for x in around if isinstance(x, For)]
     if len(launches) != 1 or len(launches) + len(loops) != len(around):

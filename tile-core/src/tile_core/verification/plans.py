@@ -79,10 +79,10 @@ def _written(plan: TilePlan) -> list[Buffer]:
 
 
 def _output(plan: TilePlan, b: Buffer) -> Answer:
-    reason = covered(plan.program, b)
-    if reason == ATOMIC:
-        return GUARDED, reason
-    return (OPEN, reason) if reason else (PROVED, "each element by one block, once")
+    found = covered(plan.program, b)
+    if found.missing == ATOMIC:
+        return GUARDED, ATOMIC
+    return (OPEN, found.missing) if found.missing else (PROVED, found.how)
 
 
 def _layout(layout: Layout) -> Answer:
@@ -116,7 +116,7 @@ def _turns() -> Answer:
         return FAILED, "; ".join(failures)
     return (
         PROVED,
-        f"{sum(p.queries for p in proofs)} queries, for any number of turns, 1 to {MOST_SLOTS} slots",
+        f"{sum(p.cases for p in proofs)} cases, for any number of turns, 1 to {MOST_SLOTS} slots",
     )
 
 
@@ -129,4 +129,4 @@ def _proof(schedule: Schedule) -> Answer:
     proof = prove_schedule(schedule)
     if proof.failures:
         return FAILED, "; ".join(proof.failures)
-    return PROVED, f"{proof.queries} queries, for any number of iterations"
+    return PROVED, f"{proof.cases} cases, for any number of iterations"
