@@ -46,3 +46,21 @@ def test_command() -> None:
     rows = {r["what"]: r for r in json.loads(done.stdout)}
     assert rows["order kept, nobody stuck (z3)"]["status"] == PROVED
     assert rows["written once"]["status"] == PROVED
+
+
+def test_certificates(tmp_path: Path) -> None:
+    """What the solver was asked can be asked again."""
+    import z3
+
+    command = [sys.executable, "-m", "tile_core", "verify", "examples/gemm_relu.py:gemm_relu"]
+    command += ["--target", "cuda:sm_90a", "--certificates", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    files = sorted(tmp_path.glob("*.smt2"))
+    assert f"{len(files)} certificates in" in done.stdout
+    assert len(files) > 4
+    for file in files:
+        assert file.read_text().splitlines()[1].startswith("; unsat, z3 ")
+        solver = z3.Solver()
+        solver.from_file(str(file))
+        assert solver.check() == z3.unsat

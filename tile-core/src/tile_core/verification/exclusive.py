@@ -17,6 +17,7 @@ import z3 as z3_  # pyright: ignore[reportMissingTypeStubs]
 from ..expr import Binary, Buffer, Cast, Const, Expr, Load, Select, Space, Unary, Var, substitute, variables
 from ..program import Assume, Bind, Copy, For, If, Launch, Parallel, Region, Stmt, Store
 from ..program.visit import statements
+from .certificates import Certificates
 
 z3: Any = z3_  # it has no types
 RLIMIT = 20_000_000
@@ -97,14 +98,15 @@ def _of_loop(
     return None
 
 
-def by_one_block(launch: Launch, found: Sequence[Write]) -> bool:
+def by_one_block(launch: Launch, found: Sequence[Write], kept: Certificates | None = None) -> bool:
     """Whether no element is written by two blocks, whichever of these writes they do."""
-    return _Prover(launch).run(found)
+    return _Prover(launch, kept).run(found)
 
 
 @dataclass
 class _Prover:
     launch: Launch
+    written: Certificates | None = None
     context: Any = field(default_factory=lambda: z3.Context())
     opaque: int = 0
 
@@ -126,7 +128,10 @@ class _Prover:
                 solver.add(*self.ranges(names, side), *self.inside(w, names, side, binds))
                 places.append([self.value(substitute(i, binds), names) for i in w.indices])
             solver.add(*(a == b for a, b in zip(*places, strict=True)))
-            if solver.check() != z3.unsat:
+            answer = solver.check()
+            if self.written is not None:
+                self.written.keep("no element by two blocks", solver, answer)
+            if answer != z3.unsat:
                 return False
         return True
 

@@ -24,6 +24,7 @@ from ..program import (
     While,
 )
 from ..program.visit import statements, written_buffers
+from .certificates import Certificates
 from .exclusive import by_one_block, writes
 
 Extent = int | Expr
@@ -42,8 +43,11 @@ class Covered:
     how: str = ""
 
 
-def covered(program: TileProgram, b: Buffer) -> Covered:
-    """Whether each element of ``b`` is written by one block of a launch alone, and if all are."""
+def covered(program: TileProgram, b: Buffer, kept: Certificates | None = None) -> Covered:
+    """Whether each element of ``b`` is written by one block of a launch alone, and if all are.
+
+    ``kept``: where questions to the solver are written.
+    """
     found = list(_writes(program.body, b))
     if not found:
         return Covered("nothing writes it")
@@ -55,18 +59,18 @@ def covered(program: TileProgram, b: Buffer) -> Covered:
             return Covered(ATOMIC)
         if not reason:
             hows.append(ALL)
-        elif _exclusive(own, b):
+        elif _exclusive(own, b, kept):
             hows.append(SOME)
         else:
             return Covered(reason)
     return Covered(how=SOME if SOME in hows else ALL)
 
 
-def _exclusive(own: Sequence[tuple[Stmt, tuple[Stmt, ...]]], b: Buffer) -> bool:
+def _exclusive(own: Sequence[tuple[Stmt, tuple[Stmt, ...]]], b: Buffer, kept: Certificates | None) -> bool:
     """Whether z3 shows that no two blocks write one element."""
     (launch,) = {id(x): x for _, around in own for x in around if isinstance(x, Launch)}.values()
     written = [writes(s, around, b) for s, around in own]
-    return by_one_block(launch, [w for w in written if w]) if all(written) else False
+    return by_one_block(launch, [w for w in written if w], kept) if all(written) else False
 
 
 def _whole(s: Stmt, around: tuple[Stmt, ...], b: Buffer) -> str:

@@ -19,6 +19,7 @@ from ..inference.schedule.program import Schedule
 from ..layout.layout import Axis, Layout, injective
 from ..program import Copy
 from .bounds import Status, prove_in_bounds
+from .certificates import Certificates
 from .outputs import ATOMIC, covered
 from .schedules import prove_schedule
 from .turns import MOST_SLOTS, proved_turns
@@ -40,29 +41,36 @@ class Row:
 Answer = tuple[str, str]  # status and detail
 
 
-def verified(plan: TilePlan) -> list[Row]:
-    """All obligations of a plan, in the order of the rooms that made what is asked about."""
+def verified(plan: TilePlan, kept: Certificates | None = None) -> list[Row]:
+    """All obligations of a plan, in the order of the rooms that made what is asked about.
+
+    ``kept``: where questions to the solver are written.
+    """
     out: list[Row] = []
-    for what, of, ask in _obligations(plan):
+    for what, of, ask in _obligations(plan, kept):
+        if kept is not None:
+            kept.of = of
         begin = time.perf_counter()
         status, detail = ask()
         out.append(Row(what, of, status, detail, (time.perf_counter() - begin) * 1e3))
     return out
 
 
-def _obligations(plan: TilePlan) -> Iterator[tuple[str, str, Callable[[], Answer]]]:
+def _obligations(
+    plan: TilePlan, kept: Certificates | None
+) -> Iterator[tuple[str, str, Callable[[], Answer]]]:
     yield "accesses in bounds", plan.program.name, lambda: _bounds(plan)
     for output in _written(plan):
-        yield "written once", output.name, lambda b=output: _output(plan, b)
+        yield "written once", output.name, lambda b=output: _output(plan, b, kept)
     for buffer, layout in plan.layouts.items():
         yield "one place for each element", buffer.name, lambda x=layout: _layout(x)
     for name, copy in (*plan.bulk.items(), *plan.leads.items()):
         yield "boxes are the tile", name, lambda n=name, c=copy: _boxes(plan, n, c)
     for name in plan.leads:
-        yield "filled ahead, nobody stuck (z3)", name, _turns
+        yield "filled ahead, nobody stuck (z3)", name, lambda: _turns(kept)
     for name, schedule in plan.schedules.items():
         yield "order kept (graph)", name, lambda s=schedule: _graph(s)
-        yield "order kept, nobody stuck (z3)", name, lambda s=schedule: _proof(s)
+        yield "order kept, nobody stuck (z3)", name, lambda s=schedule: _proof(s, kept)
 
 
 def _bounds(plan: TilePlan) -> Answer:
@@ -78,8 +86,8 @@ def _written(plan: TilePlan) -> list[Buffer]:
     return list(dict.fromkeys(b for n in plan.graph.nodes for b in n.writes if b.space is Space.GLOBAL))
 
 
-def _output(plan: TilePlan, b: Buffer) -> Answer:
-    found = covered(plan.program, b)
+def _output(plan: TilePlan, b: Buffer, kept: Certificates | None) -> Answer:
+    found = covered(plan.program, b, kept)
     if found.missing == ATOMIC:
         return GUARDED, ATOMIC
     return (OPEN, found.missing) if found.missing else (PROVED, found.how)
@@ -108,9 +116,9 @@ def _boxes(plan: TilePlan, name: str, copy: BoxCopy) -> Answer:
     return (GUARDED if copy.conditions else PROVED), f"{len(places)} boxes, {copy.bytes} bytes{guarded}"
 
 
-def _turns() -> Answer:
+def _turns(kept: Certificates | None) -> Answer:
     """A tile filled once for each tile of the grid, with as many slots as lowering may give it."""
-    proofs = [proved_turns(slots) for slots in range(1, MOST_SLOTS + 1)]
+    proofs = [proved_turns(slots, kept) for slots in range(1, MOST_SLOTS + 1)]
     failures = [f for p in proofs for f in p.failures]
     if failures:
         return FAILED, "; ".join(failures)
@@ -125,8 +133,8 @@ def _graph(schedule: Schedule) -> Answer:
     return (FAILED, "; ".join(found)) if found else (PROVED, f"{len(schedule.deps)} dependences by distances")
 
 
-def _proof(schedule: Schedule) -> Answer:
-    proof = prove_schedule(schedule)
+def _proof(schedule: Schedule, kept: Certificates | None) -> Answer:
+    proof = prove_schedule(schedule, kept=kept)
     if proof.failures:
         return FAILED, "; ".join(proof.failures)
     return PROVED, f"{proof.cases} cases, for any number of iterations"

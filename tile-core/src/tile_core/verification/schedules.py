@@ -19,6 +19,7 @@ from ..inference.schedule.model import BARRIER, GROUP, INTERLOCK, MEET, SIGNAL
 from ..inference.schedule.order import Order
 from ..inference.schedule.program import Schedule, Step, Token, Wait
 from ..inference.schedule.slots import order_of
+from .certificates import Certificates
 
 z3: Any = z3_  # it has no types
 RLIMIT = 20_000_000  # z3's resources for one query: the same on every machine
@@ -38,9 +39,11 @@ class Proof:
     cases: int
 
 
-def prove_schedule(schedule: Schedule, rlimit: int = RLIMIT, most: int = 4) -> Proof:
-    """Prove a schedule, or name what fails; ends after ``most`` failures."""
-    return _Prover(schedule, rlimit, most).run()
+def prove_schedule(
+    schedule: Schedule, rlimit: int = RLIMIT, most: int = 4, kept: Certificates | None = None
+) -> Proof:
+    """Prove a schedule, or name what fails; ends after ``most`` failures. ``kept``: where the questions are written."""
+    return _Prover(schedule, rlimit, most, kept).run()
 
 
 @lru_cache(maxsize=MOST_SLOTS)
@@ -107,8 +110,8 @@ def warps(schedule: Schedule, stream: str) -> tuple[int, ...]:
 
 
 class _Prover:
-    def __init__(self, schedule: Schedule, rlimit: int, most: int) -> None:
-        self.schedule, self.rlimit, self.most = schedule, rlimit, most
+    def __init__(self, schedule: Schedule, rlimit: int, most: int, written: Certificates | None) -> None:
+        self.schedule, self.rlimit, self.most, self.written = schedule, rlimit, most, written
         self.context = z3.Context()
         self.trips: Any = z3.Int("N", self.context)
         last = self.trips - 1 + max(schedule.stages(s) for s in schedule.streams)
@@ -140,6 +143,8 @@ class _Prover:
         solver.set("rlimit", self.rlimit)
         solver.add(*facts)
         answer = solver.check()
+        if self.written is not None:
+            self.written.keep(what, solver, answer)
         if answer != z3.unsat:
             self.failures.append(f"{what}: {'not proved' if answer == z3.unknown else 'it need not'}")
 
@@ -147,7 +152,7 @@ class _Prover:
         """Note a failure for each case that does not contradict the invariant. Several are asked about at once: it is quicker."""
         for n in range(0, len(cases), TOGETHER):
             some, before = cases[n : n + TOGETHER], len(self.failures)
-            self.ask("some of them", *invariant, z3.Or([x for _, x in some]))
+            self.ask("; ".join(what for what, _ in some), *invariant, z3.Or([x for _, x in some]))
             if len(self.failures) == before:
                 self.cases += len(some) - 1
                 continue
