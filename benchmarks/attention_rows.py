@@ -22,7 +22,7 @@ VARIANTS: dict[tuple[int, bool], dict[str, dict[str, int]]] = {
     (64, False): {"m192n128": {"block_M": 192, "block_N": 128, "threads": 384, "num_stages": 3}},
     (64, True): {
         "m128n128": {"block_M": 128, "block_N": 128, "threads": 256, "num_stages": 3},
-        "m192n128": {"block_M": 192, "block_N": 128, "threads": 384, "num_stages": 2},
+        "m192n112": {"block_M": 192, "block_N": 112, "threads": 384, "num_stages": 3},
     },
 }
 LAST = {(128, False): 4096, (128, True): 8192, (64, False): 0, (64, True): 2048}

@@ -14,11 +14,7 @@ RAGGED = 512, 8192  # the lengths of a ragged batch lie between these
 VARIANTS: dict[str, dict[str, dict[str, int]]] = {
     "contiguous": {"s2": {"num_stages": 2}},
     "paged": {"s2": {"num_stages": 2}},
-    "ragged": {
-        "s2": {"num_stages": 2},
-        "s2x2": {"num_stages": 2, "splits": 2},
-        "s2x4": {"num_stages": 2, "splits": 4},
-    },
+    "ragged": {"s2x2": {"num_stages": 2, "splits": 2}, "s2": {"num_stages": 2}},
 }
 
 

@@ -40,9 +40,8 @@ def decode(
 
     @T.macro
     def attend(Q, KV, lengths, table, Output):
-        if splits > 1:
-            Partial = T.alloc_global((batch, heads, splits, dim), "float32")
-            Lse = T.alloc_global((batch, heads, splits), "float32")
+        Partial = T.alloc_global((batch, heads, splits, dim), "float32") if splits > 1 else None
+        Lse = T.alloc_global((batch, heads, splits), "float32") if splits > 1 else None
         with T.Kernel(splits, T.ceildiv(heads, block_H), batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_H, dim + rope), dtype)
             KV_shared = T.alloc_shared((block_N, dim + rope), dtype)
@@ -74,12 +73,12 @@ def decode(
                 fold(state, scores, weights, acc, scale)
                 T.gemm(weights, KV_shared[:, :dim], acc, policy=T.GemmWarpPolicy.FullCol)
             finish(state, acc, lse, scale)
-            if splits == 1:
+            if Partial is None or Lse is None:
                 T.copy(acc, Output[bz, by * block_H : (by + 1) * block_H, :])
             else:
                 T.copy(acc, Partial[bz, by * block_H : (by + 1) * block_H, bx, :])
                 T.copy(lse, Lse[bz, by * block_H : (by + 1) * block_H, bx])
-        if splits > 1:
+        if Partial is not None:
             combine(Partial, Lse, Output)
 
     q, out, many = (batch, heads, dim + rope), (batch, heads, dim), T.ceildiv(max_kv, page or max_kv)

@@ -42,7 +42,7 @@ REGISTER_FILE = 65536
 REGISTER_STEP = 8  # registers of a group change in steps of 8
 MOST_REGISTERS = 240
 RESERVED = 2048  # bytes of shared memory: tokens, and what alignment costs
-STAGING = 8192  # bytes that the results of a group should find on their way out
+STAGING = 16384  # bytes that the results of a group should find on their way out: 128 rows of 128
 
 Lower = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
 
