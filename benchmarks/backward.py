@@ -21,7 +21,7 @@ TOLERANCE = {"bfloat16": 2e-2, "float16": 4e-3}  # relative, Frobenius
 
 
 def operands(torch: Any, row: Row) -> dict[str, Any]:
-    """Tensors, the result and its row sums, and for each backend the graph that leads to its own result."""
+    """Tensors, the result, and the logarithms of its row sums."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     generator = torch.Generator("cuda").manual_seed(0)
@@ -36,27 +36,36 @@ def operands(torch: Any, row: Row) -> dict[str, Any]:
             if row.causal:
                 one.masked_fill_(torch.ones_like(one, dtype=torch.bool).triu_(1), float("-inf"))
             scores[b, h] = one.logsumexp(-1)
-    graphs: dict[str, Any] = {}
-    for name, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION)):
-        leaves = [x.detach().clone().requires_grad_() for x in (q, k, v)]
-        with sdpa_kernel(backend):
-            out = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=row.causal)
-        graphs[name] = (out, leaves)
-    out = graphs["cudnn"][0].detach()
-    return {"given": (q, k, v, out, grad, scores), "graphs": graphs, "grad": grad}
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=row.causal)
+    return {"given": (q, k, v, out, grad, scores)}
 
 
-def by_torch(torch: Any, name: str) -> Run:
-    def run(data: dict[str, Any]) -> Any:
-        out, leaves = data["graphs"][name]
-        return torch.autograd.grad(out, leaves, data["grad"], retain_graph=True)
+def peers(torch: Any, row: Row) -> dict[str, Run]:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    return run
+    def of(backend: Any) -> Run:
+        made: dict[int, Any] = {}  # by stream: gradients are computed on the stream of what they are of
+
+        def run(data: dict[str, Any]) -> Any:
+            q, k, v, _, grad, _ = data["given"]
+            stream = torch.cuda.current_stream().cuda_stream
+            if stream not in made:
+                leaves = [x.detach().clone().requires_grad_() for x in (q, k, v)]
+                with sdpa_kernel(backend):
+                    out = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=row.causal)
+                made[stream] = out, leaves
+            out, leaves = made[stream]
+            return torch.autograd.grad(out, leaves, grad, retain_graph=True)
+
+        return run
+
+    return {"cudnn": of(SDPBackend.CUDNN_ATTENTION), "flash": of(SDPBackend.FLASH_ATTENTION)}
 
 
 def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -> dict[str, Any]:
     data = operands(torch, row)
-    contestants: dict[str, Run] = {name: by_torch(torch, name) for name in data["graphs"]}
+    contestants = peers(torch, row)
     for path in sorted((folder / "bundles").glob(f"{row.name}.*")):
         kernel = tile.load(path)
         contestants[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d["given"])

@@ -92,7 +92,7 @@ def _small(m: int, n: int, k: int) -> dict[str, dict[str, Any]]:
         if n > 64 * CORES:  # several waves
             return {"n128": broad, "k256": deep}
         if m == 1 and k > n:
-            return {"k128": {**deep, "block_K": 128, "num_stages": 4}, "k256": deep}
+            return {"n32": {**deep, "block_N": 32, "num_stages": 4}, "k256": deep}
         return {"k512": long, "k256": deep}
     tall = {
         "kernel": "spread_gemm",

@@ -29,5 +29,6 @@ def unpacked(folder: Path) -> Path:
 
 
 def first_on_path(site: Path) -> None:
-    """Child processes import from ``site`` before anything else."""
+    """This process and its children import from ``site`` before anything else."""
+    sys.path.insert(0, str(site))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
