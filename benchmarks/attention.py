@@ -14,11 +14,11 @@ from typing import Any
 import handmade
 from attention_rows import Row, rows
 from comparison import script
+from soundness import refuse, refuse_unsteady
 from timing import Protocol, burst, geometric_mean, medians
 
 Run = Callable[[Any], Any]
 GUESS = 4e14  # operations a second, for how many calls make up a burst
-TOLERANCE = {"bfloat16": 1e-2, "float16": 2e-3}  # relative, Frobenius
 LONG = 4096  # the bar asks more of sequences from here on
 
 
@@ -78,9 +78,8 @@ def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -
         except Exception as error:  # who cannot do this row is left out of it, and said so
             print(f"  {name} left out: {type(error).__name__}: {str(error)[:200]}")
             del contestants[name]
-    wrong = {n: e for n, e in errors.items() if n.startswith("tile ") and not e <= TOLERANCE[row.dtype]}
-    if wrong:
-        raise SystemExit(f"{row.name}: {wrong}")
+    refuse(row.name, errors, row.dtype)
+    refuse_unsteady(torch, row.name, contestants, data[0])
     times = burst(contestants, data, row.operations / GUESS, protocol)
     return {"row": row.name, "microseconds": times, "errors": errors}
 

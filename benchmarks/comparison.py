@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import timing
+from soundness import Unsound
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "device"))
 
@@ -46,15 +47,24 @@ def script(
 
     protocol = timing.Protocol(rounds=given.rounds)
     results: list[tuple[R, Result]] = []
+    unsound: list[str] = []
     for row in rows:
-        if given.only in row.name:
+        if given.only not in row.name:
+            continue
+        try:
             results.append((row, measure(torch, tile, given.folder, row, protocol)))
             print(shown(*results[-1]), flush=True)
+        except Unsound as found:
+            unsound.append(str(found))
+            print("UNSOUND", found, flush=True)
     table = summary(results)
     print(json.dumps(table, indent=1))
     if given.json:
-        found = {"about": _machine(torch, protocol), "summary": table, "rows": [r for _, r in results]}
+        about = {**_machine(torch, protocol), **({"unsound": unsound} if unsound else {})}
+        found = {"about": about, "summary": table, "rows": [r for _, r in results]}
         given.json.write_text(json.dumps(found, indent=1), encoding="utf8")
+    if unsound:
+        raise SystemExit(1)
 
 
 def _given(about: str | None, rounds: int) -> argparse.Namespace:

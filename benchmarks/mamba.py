@@ -14,6 +14,7 @@ from typing import Any
 from comparison import script
 from mamba_data import exact, operands, peers
 from mamba_rows import BATCH, VARIANTS, Row, rows
+from soundness import refuse, refuse_unsteady
 from timing import Protocol, burst, geometric_mean, medians
 
 Run = Callable[[Any], Any]
@@ -44,6 +45,8 @@ def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -
         except Exception as error:  # who cannot do this row is left out of it, and said so
             print(f"  {name} left out: {type(error).__name__}: {str(error)[:200]}")
             del contestants[name]
+    refuse(row.name, errors, row.dtype)
+    refuse_unsteady(torch, row.name, contestants, data[0])
     times = burst(contestants, data, row.operations / GUESS, protocol)
     return {"row": row.name, "microseconds": times, "errors": errors}
 

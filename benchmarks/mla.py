@@ -15,11 +15,11 @@ from typing import Any
 import handmade
 from comparison import script
 from mla_rows import DIM, HEADS, PAGE, ROPE, VARIANTS, Row, rows
+from soundness import refuse, refuse_unsteady
 from timing import Protocol, burst, geometric_mean, medians
 
 Run = Callable[[Any], Any]
 GUESS = 6e14  # operations a second, for how many calls make up a burst
-TOLERANCE = {"bfloat16": 1e-2, "float16": 2e-3}  # relative, Frobenius
 
 
 def operands(torch: Any, row: Row, seed: int) -> tuple[Any, ...]:
@@ -60,9 +60,8 @@ def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -
         contestants[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d)
     want = {one: exact(torch, row, data, one) for one in (0, row.batch - 1)}
     errors = {name: error_of(torch, row, run, data, want) for name, run in contestants.items()}
-    wrong = {n: e for n, e in errors.items() if not e <= TOLERANCE[row.dtype]}
-    if wrong:
-        raise SystemExit(f"{row.name}: {wrong}")
+    refuse(row.name, errors, row.dtype)
+    refuse_unsteady(torch, row.name, contestants, data)
     times = burst(contestants, [data], row.operations / GUESS, protocol)
     return {"row": row.name, "microseconds": times, "errors": errors}
 

@@ -49,9 +49,12 @@ class Leads:
     def deepen(self, sizes: Mapping[Buffer, int], spare: int) -> None:
         """Give tiles a second slot where shared memory has room: the next one is then filled while this one is read.
 
-        ``sizes``: elements of a slot; ``spare``: bytes.
+        Those that are read last come first: what follows in the copies' order waits for them. ``sizes``: elements of a slot;
+        ``spare``: bytes.
         """
-        for storage in self.depth if self.repeats else ():
+        place = {id(s): n for n, s in enumerate(self.launch.body)}
+        latest = sorted(self.copies.values(), key=lambda s: place[id(self.last(s))], reverse=True)
+        for storage in dict.fromkeys(s.dst.buffer.storage for s in latest) if self.repeats else ():
             size = sizes[storage] * storage.dtype.bits // 8
             if size <= spare:
                 self.depth[storage] = 2
