@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
 
 import mamba_chunk_scan as mamba
 from mamba_chunk_state import steps
+from mutations import mutants
 
 
 @tile.jit
@@ -83,19 +84,43 @@ def test_what_a_tile_needs_once(tiles: int, rows: int, mode: str, emulator: None
     assert text.count("C_box") > 1  # it comes by the copy engine
 
 
-@pytest.mark.parametrize("mode", ["late", "random"])
-@pytest.mark.parametrize("cores", [1, 3])
-def test_many_uneven_tiles(cores: int, mode: str, emulator: None) -> None:
+def chunks(seed: int) -> tuple[tile.Kernel, list[np.ndarray], np.ndarray]:
+    """The chunk scan: threads read four of its tiles themselves. (kernel, operands, result)"""
     batch, seqlen, heads, groups, chunk, dim, state = sizes = 2, 250, 8, 1, 128, 64, 64
-    rng = np.random.default_rng(cores)
+    rng = np.random.default_rng(seed)
     dt, decay = steps(rng, batch, seqlen, heads, chunk)
     b, c = rng.standard_normal((2, batch, seqlen, groups, state)).astype(np.float16)
     x = rng.standard_normal((batch, seqlen, heads, dim)).astype(np.float16)
     states = rng.standard_normal((batch, dt.shape[2], heads, dim, state)).astype(np.float16)
     first = mamba.scores(c, b, chunk).astype(np.float16)
     given = [first, x, dt, decay, c, states, rng.standard_normal(heads).astype(np.float32)]
-    wanted = mamba.reference(*given)
+    return mamba.chunk_scan(*sizes), given, mamba.reference(*given)
+
+
+@pytest.mark.parametrize("mode", ["late", "random"])
+@pytest.mark.parametrize("cores", [1, 3])
+def test_many_uneven_tiles(cores: int, mode: str, emulator: None) -> None:
+    kernel, given, wanted = chunks(cores)
     got = np.full(wanted.shape, np.nan, np.float16)
-    text = emulated(mamba.chunk_scan(*sizes), cores, [*given, got], mode)
+    text = emulated(kernel, cores, [*given, got], mode)
     assert np.abs(got - wanted).max() <= 5e-3 * np.abs(wanted).max()
     assert "turn" in text
+
+
+def test_reads_by_threads_are_fenced(emulator: None) -> None:
+    """Without the fence of any one tile that threads read, the copy engine could write it while they do."""
+    kernel, given, wanted = chunks(0)
+    info = replace(CudaBackend().info(Target("cuda", "sm_90a")), cores=2)
+    source = CudaBackend().codegen(info).emit(make_plan(kernel.program, info))
+    begin = source.text.index("// ---- kernel")
+    fences = [
+        (what, text)
+        for what, text in mutants(source.text[begin:])
+        if what.startswith("fence_proxy_async_shared")
+    ]
+    assert len(fences) >= 6  # of the tiles of two loops, of those of the whole block, of the results
+    for what, text in fences:
+        broken = replace(source, text=source.text[:begin] + text)
+        got = np.full(wanted.shape, np.nan, np.float16)
+        found = [str(r) for r in CudaEmulator().run(broken, [*given, got], {}, mode="late")]
+        assert any("missing-fence" in f for f in found), what

@@ -142,9 +142,12 @@ def test_attention_of_groups() -> None:
 def test_plain_reads_of_a_ring_release_it() -> None:
     p = plan(dequant_gemm.dequant_gemm, "sm_90a", M=64, N=128, K=512, group=8)
     s = only(p)
-    unpack = next(n.name for n in p.graph.nodes if n.kind == "parallel" and n.loop == "for0")
-    release = [t for t in s.tokens.values() if unpack in t.producers]
-    assert [t.kind for t in release] == ["signal"]
+    loop = [n for n in p.graph.nodes if n.loop == "for0"]
+    unpack = next(n.name for n in loop if n.kind == "parallel")
+    product = next(n.name for n in loop if n.kind == "gemm")
+    assert {d.v for d in s.deps if d.u == unpack and d.kind == "WAR"} & p.bulk.keys()
+    told = [t for t in s.tokens.values() if t.kind == "signal" and not set(t.producers) & p.bulk.keys()]
+    assert [t.producers for t in told] == [(product,)]  # the last reader tells of all tiles that threads read
     assert sum(t.kind == "barrier" for t in s.tokens.values()) == 2  # what it unpacks is read by other warps
 
 

@@ -174,7 +174,7 @@ def _fences() -> Iterator[Helper]:
             "machine::proxy_fence();",
             FENCE,
             since=90,
-            note="by each thread that wrote shared memory, before the barrier after which TMA or wgmma reads it",
+            note="by each thread that wrote what TMA or wgmma reads after the next barrier, or read what TMA writes",
         )
 
 

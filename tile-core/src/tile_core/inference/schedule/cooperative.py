@@ -53,14 +53,14 @@ class Meetings:
 
     def stall(self, gaps: Sequence[int], body: Body, times: Timing) -> int:
         """Clocks that sources end after the barriers that wait for them."""
-        total = 0
-        for d in self.crossing:
-            gap = self.last(d, gaps)
-            step = self.steps[gap]
-            at = times.issue[step.op] + times.interval * (self.step_of(d, gap) - step.stage)
-            end = times.start[d.u] + body.op[d.u].span - times.interval * d.at(self.depth)
-            total += max(0, end - at)
-        return total
+        return sum(self.late(d, self.last(d, gaps), body, times) for d in self.crossing)
+
+    def late(self, d: Dep, gap: int, body: Body, times: Timing) -> int:
+        """Clocks that the source of a dependence ends after a barrier at ``gap``."""
+        step = self.steps[gap]
+        at = times.issue[step.op] + times.interval * (self.step_of(d, gap) - step.stage)
+        end = times.start[d.u] + body.op[d.u].span - times.interval * d.at(self.depth)
+        return max(0, end - at)
 
 
 def crossing(body: Body, deps: Sequence[Dep], stream: str) -> tuple[Dep, ...]:
@@ -98,13 +98,29 @@ def meetings(
 def _hitting(
     found: Meetings, wanted: tuple[int, ...], count: int, body: Body, times: Timing
 ) -> tuple[int, ...]:
+    places: Sequence[int] = range(count)
     for size in range(count + 1):
-        if comb(count, size) > TRIES:
+        if comb(len(places), size) > TRIES:
+            places = _best_of_equals(found, count, body, times)
+        if comb(len(places), size) > TRIES:
             break
-        good = [c for c in combinations(range(count), size) if _hits(c, wanted)]
+        good = [c for c in combinations(places, size) if _hits(c, wanted)]
         if good:
             return min(good, key=lambda c: found.stall(c, body, times))
     return _greedy(wanted, count)
+
+
+def _best_of_equals(found: Meetings, count: int, body: Body, times: Timing) -> list[int]:
+    """Of gaps that serve the same dependences the one with the least stall."""
+    equals: dict[tuple[Dep, ...], list[int]] = {}
+    for g in range(count):
+        served = tuple(d for d in found.crossing if found.serves(d, g))
+        if served:
+            equals.setdefault(served, []).append(g)
+    return sorted(
+        min(gaps, key=lambda g: sum(found.late(d, g, body, times) for d in served))
+        for served, gaps in equals.items()
+    )
 
 
 def _hits(gaps: Sequence[int], wanted: tuple[int, ...]) -> bool:

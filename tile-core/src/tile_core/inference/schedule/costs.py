@@ -5,12 +5,12 @@ Of a target that leaves a rate open, the usual one of its kind is assumed: the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
 
-from ...expr import Binary, Buffer, Call, Cast, Const, Expr, Select, Space, Unary, walk
+from ...expr import Binary, Buffer, Call, Cast, Const, Expr, Select, Space, Unary, Var, loads, variables, walk
 from ...hardware import Engine, TargetInfo
 from ...program import Copy, Fill, For, Gemm, Parallel, Reduce, Region, Scan, Stmt
 from ...program.visit import bodies, expressions, read_buffers, written_buffers
@@ -106,21 +106,21 @@ class Rates:
             clocks += ARRIVAL if s.dst.buffer.space is not Space.GLOBAL else 0
         return clocks
 
-    def _elements(self, s: Stmt, times: int) -> float:
-        """Clocks of a nest of loops over elements."""
+    def _elements(self, s: Stmt, times: int, counters: frozenset[Var] = frozenset()) -> float:
+        """Clocks of a nest of loops over elements, in loops with ``counters``."""
         plain = special = 0
         for x in expressions(s):
             for e in walk(x):
                 plain += isinstance(e, Binary | Unary | Select | Cast | Call)
                 special += isinstance(e, Call) and e.function in SLOW
         each = max(plain / self.lanes, special / self.special)
-        inner = times * _trips(s)
-        here = 0.0 if bodies(s) else times * (each + self._loads(s, 1))
-        return here + sum(self._elements(x, inner) for b in bodies(s) for x in b)
+        inner, within = times * _trips(s), counters | _counters(s)
+        here = 0.0 if bodies(s) else times * (each + self._loads(s, 1, _same_everywhere(s, counters)))
+        return here + sum(self._elements(x, inner, within) for b in bodies(s) for x in b)
 
-    def _loads(self, s: Stmt, count: int) -> float:
-        """Clocks of what a statement reads and writes in memory, for ``count`` elements."""
-        found = (*read_buffers(s), *written_buffers(s))
+    def _loads(self, s: Stmt, count: int, once: Collection[Buffer] = ()) -> float:
+        """Clocks of what a statement reads and writes in memory, for ``count`` elements. Reads of ``once`` are none of them."""
+        found = (*(b for b in read_buffers(s) if b not in once), *written_buffers(s))
         speed: Mapping[Space, float] = {Space.SHARED: self.shared, Space.GLOBAL: self.memory}
         return sum(count * b.dtype.bits / 8 / speed[b.space] for b in found if b.space in speed)
 
@@ -168,6 +168,22 @@ def _count(r: Region) -> int:
 
 def _bytes(r: Region) -> int:
     return ceil(_count(r) * r.dtype.bits / 8)
+
+
+def _counters(s: Stmt) -> frozenset[Var]:
+    match s:
+        case Parallel():
+            return frozenset(s.vars)
+        case For():
+            return frozenset(() if s.var is None else (s.var,))
+        case _:
+            return frozenset()
+
+
+def _same_everywhere(s: Stmt, counters: frozenset[Var]) -> set[Buffer]:
+    """Buffers of which all elements of a nest read the same ones: they are read once, in front of it."""
+    found = [(x.buffer, counters.isdisjoint(variables(x))) for e in expressions(s) for x in loads(e)]
+    return {b for b, same in found if same} - {b for b, same in found if not same}
 
 
 def _trips(s: Stmt) -> int:

@@ -20,6 +20,7 @@ from .program_order import in_program_order
 from .region import LoopRegion
 from .relays import relayed
 from .rings import deepened
+from .together import together
 from .tokens import synthesised
 
 # bytes of shared memory that are left for barriers and alignment, where barriers are objects in it
@@ -99,7 +100,8 @@ def scheduled(reader: Reader, capacity: int) -> Schedule:
     times = timing(full, every)
     if times is None:
         raise InternalError(f"{body.name}: no interval is long enough for it", reader.region.stmt.span)
-    return in_program_order(checked(synthesised(full, deps, deepened(full, every, times))))
+    made = synthesised(full, deps, deepened(full, every, times))
+    return in_program_order(checked(together(made)))
 
 
 def _kept(info: TargetInfo) -> int:

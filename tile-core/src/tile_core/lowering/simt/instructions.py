@@ -238,7 +238,7 @@ class BulkEngines(Protocol):
         ...
 
     def visible(self) -> Stmt:
-        """What this thread wrote to shared memory can be read by engines that are started after the next barrier."""
+        """Engines that start after the next barrier can read what this thread wrote to shared memory, and write what it read."""
         ...
 
     # Matrix engine.

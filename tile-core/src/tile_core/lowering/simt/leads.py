@@ -132,6 +132,6 @@ class Leads:
         engines = self.context.instructions.bulk
         if not self.repeats or engines is None:
             return
-        yield engines.subgroup_sync()
+        yield from (engines.subgroup_sync(),) if self.by_engine(s) else signals.handed_back()
         first = binary("==", binary("%", self.context.thread, self.context.plan.info.subgroup), 0)
         yield If(first, (engines.arrive(signals.at(LEAD, self.token(s, "read"), self.turn)),))

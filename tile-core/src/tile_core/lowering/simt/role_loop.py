@@ -20,6 +20,7 @@ from .engine_gemm import hold
 from .kernel_steps import KernelSteps
 from .late_sums import late_sums
 from .masked import beyond_zeros, changes
+from .signals import SIGNAL
 
 if TYPE_CHECKING:
     from .roles import Roles
@@ -372,16 +373,18 @@ class RoleLoop:
 
     def tell(self, op: str, instance: Expr) -> Iterator[Stmt]:
         """Arrive at the tokens that wait for this op."""
-        for token in self.schedule.tokens.values():
-            if token.kind != "signal" or op not in token.producers:
-                continue
+        tokens = [t for t in self.schedule.tokens.values() if t.kind == SIGNAL and op in t.producers]
+        if not tokens:
+            return
+        by_engine = self.roles.sums is not None and self.roles.signals_itself(op)
+        if not is_end(op) and not by_engine:
+            yield from self.roles.signals.handed_back()
+        for token in tokens:
             place = self.roles.signals.at(self.name, token, instance)
-            if self.roles.sums and self.roles.signals_itself(op):
+            if by_engine and self.roles.sums is not None:
                 yield self.roles.sums.leader(self.roles.sums.memory.finish(place))
                 continue
             together = self.roles.rules.group if is_end(op) else self.context.plan.info.subgroup
-            if not is_end(op):
-                yield self.engines.subgroup_sync()
             inside = binary("%", self.context.thread, together)
             if self.roles.releases_shared(self.name, token) and self.roles.sharing is not None:
                 others = tuple(self.engines.arrive_at(place, inside))

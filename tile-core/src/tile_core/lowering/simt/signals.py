@@ -84,3 +84,12 @@ class Signals:
         before = binary("-", instance, w.distance)
         parity = self.context.simple(binary("truncmod", binary("truncdiv", before, token.slots), 2))
         yield If(binary(">=", before, 0), (self.engines.wait(self.at(loop, token, before), parity),))
+
+    def handed_back(self) -> Iterator[Stmt]:
+        """Before a subgroup arrives for tiles that its threads read themselves, and that a copy engine writes next.
+
+        Reads by threads and writes by the engine go different ways to shared memory (PTX ISA, "Proxies"): that the reads were
+        issued first does not make them first there. Each thread that read has to say so.
+        """
+        yield self.engines.visible()
+        yield self.engines.subgroup_sync()

@@ -17,7 +17,7 @@ CODES: dict[str, str] = {
     "phase-misuse": "a barrier gets too many arrivals, is used before initialisation, reused while live, or left half full",
     "missing-wait": "data of an asynchronous write is used, or a block ends, before anything waited for it",
     "overwritten": "memory is written while an asynchronous operation, or a thread, may still read it",
-    "missing-fence": "an asynchronous operation reads what threads wrote, without a proxy fence or matrix fence between",
+    "missing-fence": "an asynchronous operation reads what threads wrote, or writes what they touched, without a fence between",
     "shared-bounds": "an access outside the shared memory of the block",
     "global-bounds": "an access outside the buffer, or a write to one passed for reading",
     "uninitialised": "a read of shared memory that nothing wrote",

@@ -112,11 +112,11 @@ struct Doubtful {
 };
 std::vector<Doubtful> doubtful;
 
-void not_passed(const Actor& a, bool writes, const Access& by, const void* pointer) {
+void not_passed(const Actor& a, bool writes, const Access& by, bool wrote, const void* pointer) {
   if (known_fault("missing-fence", a.site, by.site)) return;
   report_at("missing-fence", a.site, by.site,
             where(pointer) + " is " + (writes ? "written" : "read") + " by an asynchronous operation at {0} after " +
-                doer(by.proxy) + " wrote it at {1}, without a proxy fence between them");
+                doer(by.proxy) + (wrote ? " wrote" : " read") + " it at {1}, without a proxy fence between them");
 }
 
 bool other_cluster(const Access& by) { return by.clock <= cluster_floor; }
@@ -154,13 +154,16 @@ template <bool SHARED> void touch(const Actor& a, Cell* c, const char* pointer, 
         if (writes && w.proxy == Proxy::generic && a.proxy == Proxy::generic) doubtful.push_back({a, w, pointer + i, pointer[i]});
         else conflict(a, writes, w, true, pointer + i);
       }
-      if (SHARED && a.proxy == Proxy::async && ordered<SHARED>(a, w) && !passed(a, w)) not_passed(a, writes, w, pointer + i);
+      if (SHARED && a.proxy == Proxy::async && ordered<SHARED>(a, w) && !passed(a, w)) not_passed(a, writes, w, true, pointer + i);
     } else if (SHARED && !writes && !known_fault("uninitialised", a.site, 0)) {
       report_at("uninitialised", a.site, 0, where(pointer + i) + " is read at {0} before anything wrote it (" + thread_text(a.thread) + ")");
     }
     if (writes) {
-      for (Access& r : cell.reads)
-        if (r.agent && !ordered<SHARED>(a, r)) conflict(a, true, r, false, pointer + i);
+      for (Access& r : cell.reads) {
+        if (!r.agent) continue;
+        if (!ordered<SHARED>(a, r)) conflict(a, true, r, false, pointer + i);
+        else if (SHARED && a.proxy == Proxy::async && r.proxy == Proxy::generic && !passed(a, r)) not_passed(a, true, r, false, pointer + i);
+      }
       cell.write = me;
       cell.reads[0] = cell.reads[1] = Access();
     } else {
