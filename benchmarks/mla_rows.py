@@ -12,9 +12,9 @@ RAGGED = 512, 8192  # the lengths of a ragged batch lie between these
 
 # form -> name -> keywords of the kernel; the first is the one that counts, the others are measured too
 VARIANTS: dict[str, dict[str, dict[str, int]]] = {
-    "contiguous": {"s2": {"num_stages": 2}},
-    "paged": {"s2": {"num_stages": 2}},
-    "ragged": {"s2x2": {"num_stages": 2, "splits": 2}, "s2": {"num_stages": 2}},
+    "contiguous": {"pair": {}, "single": {"tiles": 1, "num_stages": 2}},
+    "paged": {"pair": {}},
+    "ragged": {"pair_x4": {"splits": 4}, "pair_x2": {"splits": 2}, "pair": {}},
 }
 
 

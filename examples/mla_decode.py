@@ -31,11 +31,15 @@ def decode(
     softmax_scale=None,
     block_H=64,
     block_N=64,
+    tiles=2,
     num_stages=1,
     threads=256,
     dtype="float16",
 ):
-    """``page``: rows of a page, 0 if the cache is contiguous; ``pages``: how many there are, by default as many as are needed."""
+    """``page``: rows of a page, 0 if the cache is contiguous; ``pages``: how many there are, by default as many as are needed.
+
+    ``tiles`` of ``block_N`` keys are one step: the softmax of one then runs under the products of the others.
+    """
     scale = (softmax_scale or (dim + rope) ** -0.5) * LOG2E
 
     @T.macro
@@ -44,34 +48,36 @@ def decode(
         Lse = T.alloc_global((batch, heads, splits), "float32") if splits > 1 else None
         with T.Kernel(splits, T.ceildiv(heads, block_H), batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_H, dim + rope), dtype)
-            KV_shared = T.alloc_shared((block_N, dim + rope), dtype)
+            KV_shared = [T.alloc_shared((block_N, dim + rope), dtype) for _ in range(tiles)]
             weights = T.alloc_shared((block_H, block_N), dtype)
-            scores = T.alloc_fragment((block_H, block_N), "float32")
+            scores = [T.alloc_fragment((block_H, block_N), "float32") for _ in range(tiles)]
             acc = T.alloc_fragment((block_H, dim), "float32")
             lse = T.alloc_fragment((block_H,), "float32")
             state = running(block_H)
             T.copy(Q[bz, by * block_H : (by + 1) * block_H, :], Q_shared)
             T.fill(acc, 0)
             start(state)
-            blocks = T.ceildiv(lengths[bz], block_N)
-            share = T.ceildiv(blocks, splits)
-            begin = T.min(bx * share, blocks)
-            for k in T.Pipelined(begin, T.min(begin + share, blocks), num_stages=num_stages):
-                load_rows(KV, KV_shared, table, bz, k * block_N)
-                T.gemm(
-                    Q_shared,
-                    KV_shared,
-                    scores,
-                    transpose_B=True,
-                    clear_accum=True,
-                    policy=T.GemmWarpPolicy.FullCol,
-                )
-                for i, j in T.Parallel(block_H, block_N):
-                    scores[i, j] = T.if_then_else(
-                        k * block_N + j >= lengths[bz], -T.infinity("float32"), scores[i, j]
+            steps = T.ceildiv(lengths[bz], tiles * block_N)
+            share = T.ceildiv(steps, splits)
+            begin = T.min(bx * share, steps)
+            for k in T.Pipelined(begin, T.min(begin + share, steps), num_stages=num_stages):
+                for n in [*range(tiles)]:
+                    load_rows(KV, KV_shared[n], table, bz, (k * tiles + n) * block_N)
+                    T.gemm(
+                        Q_shared,
+                        KV_shared[n],
+                        scores[n],
+                        transpose_B=True,
+                        clear_accum=True,
+                        policy=T.GemmWarpPolicy.FullCol,
                     )
-                fold(state, scores, weights, acc, scale)
-                T.gemm(weights, KV_shared[:, :dim], acc, policy=T.GemmWarpPolicy.FullCol)
+                for n in [*range(tiles)]:
+                    first, score = (k * tiles + n) * block_N, scores[n]
+                    for i, j in T.Parallel(block_H, block_N):
+                        hidden = first + j >= lengths[bz]
+                        score[i, j] = T.if_then_else(hidden, -T.infinity("float32"), score[i, j])
+                    fold(state, score, weights, acc, scale, slack=8)
+                    T.gemm(weights, KV_shared[n][:, :dim], acc, policy=T.GemmWarpPolicy.FullCol)
             finish(state, acc, lse, scale)
             if Partial is None or Lse is None:
                 T.copy(acc, Output[bz, by * block_H : (by + 1) * block_H, :])

@@ -42,18 +42,24 @@ def start(state):
 
 
 @T.macro
-def fold(state, scores, weights, acc, scale):
+def fold(state, scores, weights, acc, scale, slack=0):
     """Turn scores into weights relative to the maximum so far, and bring sum and accumulator to the new maximum.
 
-    ``scale`` includes the factor that makes exp2 of exp. Hidden scores are -inf.
+    ``scale`` includes the factor that makes exp2 of exp. Hidden scores are -inf. With ``slack`` a maximum stays as it is until
+    weights would be larger than ``2 ** slack``: what was summed up then seldom has to be multiplied.
     """
     rows, columns = scores.shape
     T.copy(state.top, state.before)
     T.reduce_max(scores, state.top, dim=1, clear=False)
+    if slack:
+        for i in T.Parallel(rows):
+            grown = (state.top[i] - state.before[i]) * scale > slack
+            state.top[i] = T.if_then_else(grown, state.top[i], state.before[i])
     for i in T.Parallel(rows):
         # a row that has seen no key yet is shifted by 0: exp2(-inf - -inf) would be NaN
         state.shift[i] = T.if_then_else(state.top[i] == -T.infinity("float32"), 0, state.top[i] * scale)
-        state.rescale[i] = T.__exp2(state.before[i] * scale - state.shift[i])
+        factor = T.__exp2(state.before[i] * scale - state.shift[i])
+        state.rescale[i] = T.if_then_else(state.top[i] == state.before[i], 1, factor) if slack else factor
     for i, j in T.Parallel(rows, columns):
         scores[i, j] = T.__exp2(scores[i, j] * scale - state.shift[i])
     T.reduce_sum(scores, state.row_sum, dim=1)

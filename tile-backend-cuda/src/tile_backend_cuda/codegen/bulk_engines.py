@@ -98,6 +98,9 @@ class HopperEngines:
     def subgroup_sync(self) -> Stmt:
         return Invoke("warp_sync")
 
+    def somewhere(self, condition: Expr, number: Expr, threads: int, result: Var) -> Stmt:
+        return Invoke("named_any", (number, const(threads), condition), result)
+
     def arrive_only(self, number: Expr, threads: int) -> Stmt:
         return Invoke("named_arrive", (number, const(threads)))
 
@@ -155,8 +158,14 @@ class _Product:
             yield descriptor("wgmma_descriptor", first[0], a, start, a.flipped)
         start = (column, row * 0) if b.flipped else (row * 0, column)
         yield descriptor("wgmma_descriptor", first[1], b, start, not b.flipped)
+        arriving = self.task.arriving
+        yield from arriving.get(0, ())
         yield Invoke("wgmma_fence")
         for step in range(self.steps):
+            if step and step * self.depth in arriving:
+                # a wait is a branch: behind one the compiler looks for a fence of its own (C7519)
+                yield from arriving[step * self.depth]
+                yield Invoke("wgmma_fence")
             for i in range(self.rows):
                 for j in range(self.columns):
                     yield self.one(first, step, i, j)

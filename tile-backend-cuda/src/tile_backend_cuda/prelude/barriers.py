@@ -32,6 +32,22 @@ def _block() -> Iterator[Helper]:
         "machine::named_arrive(id, threads);",
         BAR,
     )
+    yield Helper(
+        "named_any",
+        family,
+        "bool",
+        "u32 id, u32 threads, bool v",
+        "u32 r; "
+        + asm(
+            "{\n.reg .pred p, q;\nsetp.ne.b32 p, %3, 0;\nbar.red.or.pred q, %1, %2, p;\nselp.u32 %0, 1, 0, q;\n}",
+            [("=r", "r")],
+            [("r", "id"), ("r", "threads"), ("r", "(u32)v")],
+            memory=True,
+        )
+        + " return r != 0;",
+        "return cuda::named_count(id, threads, v) != 0;",
+        f"{BAR} (.red)",
+    )
     number = "cuda::block_count(v)"
     size = "(machine::here->threads.x * machine::here->threads.y * machine::here->threads.z)"
     for name, back, device, host in (

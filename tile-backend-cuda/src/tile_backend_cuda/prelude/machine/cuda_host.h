@@ -46,6 +46,7 @@ uint32_t vote(bool predicate);
 uint32_t reduce(int kind, uint32_t value);   // 0 add, 1 min u, 2 max u, 3 min s, 4 max s, 5 and, 6 or, 7 xor
 uint32_t match_any(uint32_t value);
 uint32_t block_count(bool predicate);
+uint32_t named_count(unsigned id, unsigned threads, bool predicate);
 bool elect();
 
 // ---- matrix.cpp

@@ -1,4 +1,6 @@
 // Instructions of a warp that exchange registers. PTX ISA, "Data Movement: shfl.sync", "vote.sync", "redux.sync", "elect.sync".
+#include <functional>
+
 #include "cuda_host.h"
 #include "operations.h"
 
@@ -95,19 +97,27 @@ bool elect() {
   return e.result;
 }
 
-uint32_t block_count(bool predicate) {
-  // the barrier itself orders; counts are kept by parity so that the next call does not disturb this one
-  static uint32_t counts[16][2];
-  static unsigned turn[16][1024];
+namespace {
+// The barrier itself orders; counts are kept by parity so that the next call does not disturb this one.
+uint32_t counted(unsigned id, bool predicate, const std::function<void()>& meet) {
+  static uint32_t counts[16][16][2];
+  static unsigned turn[16][16][1024];
   machine::Thread& me = *machine::here;
-  unsigned& mine = turn[me.rank][me.number];
-  uint32_t& count = counts[me.rank][mine++ & 1];
+  unsigned& mine = turn[me.rank][id][me.number];
+  uint32_t& count = counts[me.rank][id][mine++ & 1];
   count += predicate;
-  machine::block_barrier();
+  meet();
   const uint32_t out = count;
-  machine::block_barrier();
+  meet();
   count = 0;
   return out;
+}
+}  // namespace
+
+uint32_t block_count(bool predicate) { return counted(0, predicate, [] { machine::block_barrier(); }); }
+
+uint32_t named_count(unsigned id, unsigned threads, bool predicate) {
+  return counted(id % 16, predicate, [=] { machine::named_sync(id, threads); });
 }
 
 }  // namespace cuda

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...errors import InternalError
@@ -16,12 +16,14 @@ from ..model import GemmChoice
 from .costs import Cost, Rates, size
 from .dependences import unique
 from .engines import COPY, asynchronous
-from .model import REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream, Unit
+from .model import ORDER, REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream, Unit
 from .region import LoopRegion
+from .rescaling import seldom
 
 MAIN = "main"
 DEEPEST = 8  # slots of a ring whose depth nobody pinned
 RELAY = 16  # clocks to see a count and to arrive
+ASKED = 40  # clocks until all threads of a subgroup know whether one of them has something to do
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Reader:
         Raises:
             InternalError: a value in registers would have to go from one stream to another.
         """
-        found = [self._dep(u, v, e) for u, v, e in self.region.edges]
+        found = [self._loose(self._dep(u, v, e)) for u, v, e in self.region.edges]
         found += self._restarted()
         for d in found:
             if self._stream(d.u) != self._stream(d.v) and self.storage[d.storage].space == REGISTER:
@@ -98,6 +100,19 @@ class Reader:
         ring = e.carried and e.kind != "raw" and not self.storage[name].carried
         distance = 1 if e.carried and not ring else 0
         return Dep(u, v, distance, e.kind.upper(), name, ring, self._chained(u, v, e.buffer))
+
+    def _loose(self, d: Dep) -> Dep:
+        """A dependence of an op that waits for products itself, if it has to."""
+        product = isinstance(self.region.statement(d.u), Gemm) and self._engine(d.u)
+        return replace(d, kind=ORDER, queued=True) if d.v in self.seldom and product else d
+
+    @cached_property
+    def seldom(self) -> frozenset[str]:
+        """Ops that mostly have nothing to do with the accumulator that they change."""
+        known = asynchronous(self.facts.info)
+        return seldom(
+            self.region, {op: known[e].observed for op in self.region.ops if (e := self._engine(op))}
+        )
 
     def _chained(self, u: str, v: str, b: Buffer) -> bool:
         """Whether both multiply into ``b`` alike on one in-order queue: the unit adds one product after the other."""
@@ -140,12 +155,15 @@ class Reader:
                 tuple(self.names[b] for b in rings),
                 tuple(self.names[b] for b in written if b not in rings),
                 cost.fluid,
+                seldom=name in self.seldom,
             )
 
     def _cost(self, op: str) -> Cost:
         rates, engine, s = Rates.of(self.facts.info), self._engine(op), self.region.statement(op)
         known = asynchronous(self.facts.info)
         match s:
+            case _ if op in self.seldom:
+                return Cost(ASKED, ASKED)
             case Copy() if engine:
                 return rates.copy(s, known[engine])
             case Gemm() if engine:

@@ -17,6 +17,7 @@ from ...expr import Buffer
 
 SIGNAL, GROUP, INTERLOCK, BARRIER = "signal", "group", "interlock", "barrier"  # kinds of tokens
 REGISTER = "register"
+ORDER = "ORDER"  # a kind of dependence
 WORK, RELAY, MEET = "work", "relay", "barrier"  # kinds of ops
 
 
@@ -83,7 +84,8 @@ class Op:
 
     ``issue`` above 0: asynchronous. ``updates``: carried storage. ``fluid``: clocks on bandwidths, by unit.
     ``kind``: ``work``; ``relay``, which sees the end of an op for other streams; ``barrier``, at which the warps of a stream
-    meet in every kernel step, also where there is no iteration to run.
+    meet in every kernel step, also where there is no iteration to run. ``seldom``: it changes registers of products only now and
+    then, and waits for these itself when it does.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Op:
     updates: tuple[str, ...] = ()
     fluid: tuple[tuple[str, int], ...] = ()
     kind: str = WORK
+    seldom: bool = False
 
     @cached_property
     def asynchronous(self) -> bool:
@@ -118,7 +121,8 @@ class Dep:
     """``u`` of iteration i - distance is complete before ``v`` of iteration i starts.
 
     ``ring``: the depth of ``storage`` is added to ``distance``. ``queued``: an in-order queue that both are in keeps it by
-    itself (all but data that u has still to write when v begins).
+    itself (all but data that u has still to write when v begins). Kind ``ORDER``: ``v`` waits for the end of ``u`` itself, if it
+    has to; it only comes after it in their stream.
     """
 
     u: str
@@ -205,6 +209,8 @@ class Body:
     def weight(self, d: Dep) -> tuple[int, bool]:
         """(clocks, whether they count to the start of v rather than to its issue) from the start of u."""
         u, v = self.op[d.u], self.op[d.v]
+        if d.kind == ORDER:
+            return 0, False
         if d.queued:
             return u.busy, True
         return u.span + (self.signal if u.stream != v.stream else 0), False

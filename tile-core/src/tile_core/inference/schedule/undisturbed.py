@@ -47,7 +47,11 @@ def _disturbed(
             between = list(_between(body, times, first, h.name))
             if any(_waits(deps, first, x) for x in between):
                 continue
-            writes = [x for x in between if own & {*body.op[x[0]].writes, *body.op[x[0]].updates}]
+            writes = [
+                x
+                for x in between
+                if own & {*body.op[x[0]].writes, *body.op[x[0]].updates} and not body.op[x[0]].seldom
+            ]
             if writes:
                 yield first, h.name, writes
 

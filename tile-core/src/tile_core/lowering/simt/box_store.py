@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from ...dtypes import DType
-from ...expr import Buffer, Space, Var, binary, const
+from ...expr import Buffer, Expr, Space, Var, binary, const
 from ...inference.bulk import BoxCopy, boxes
 from ...inference.model import GemmChoice
 from ...layout.layout import Layout
@@ -107,11 +107,14 @@ class BoxStore:
         self.spare -= elements * dtype.bits // 8
         return out
 
+    @property
+    def number(self) -> Expr:
+        """That of the barrier of this group's threads."""
+        return const(1) if self.groups == 1 else self.context.simple(binary("+", self.group, GROUP_BARRIERS))
+
     def meet(self) -> Stmt:
         """All threads of this group."""
-        if self.groups == 1:
-            return Sync(1, self.context.threads)
-        return Sync(self.context.simple(binary("+", self.group, GROUP_BARRIERS)), self.rules.group)
+        return Sync(1 if self.groups == 1 else self.number, self.rules.group)
 
     def leader(self, *body: Stmt) -> Stmt:
         return If(binary("==", binary("%", self.context.thread, self.rules.group), 0), body)

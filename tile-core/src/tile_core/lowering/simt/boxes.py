@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ...expr import Buffer, Expr
 from ...inference.model import GemmChoice
 from ...layout.layout import Layout
+from ...program import Stmt
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class MatrixTask:
     """``c += a b`` on the matrix engine by all groups of the block. ``group``: this thread's group.
 
     ``accumulate``: whether what c holds takes part; only the first products along k ask. ``number`` is the task's own.
+    ``arriving``: what is done in front of products along k, by the element of k that they begin at.
     ``sums``: where this group's sums are in the engine's own memory, None if they are in the registers of c.
     """
 
@@ -50,3 +53,4 @@ class MatrixTask:
     accumulate: Expr
     number: int
     sums: Expr | None = None
+    arriving: Mapping[int, tuple[Stmt, ...]] = field(default_factory=dict[int, "tuple[Stmt, ...]"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -14,9 +15,17 @@ from .instructions import BulkEngines
 
 
 def product(
-    context: Context, op: str, s: Gemm, group: Expr, accumulate: Expr, sums: Expr | None = None
+    context: Context,
+    op: str,
+    s: Gemm,
+    group: Expr,
+    accumulate: Expr,
+    sums: Expr | None = None,
+    arriving: Mapping[int, tuple[Stmt, ...]] | None = None,
 ) -> MatrixTask:
-    """The task of a gemm. Tiles in rings are read in the slot of ``context.slots``; ``sums`` as in the task."""
+    """The task of a gemm. Tiles in rings are read in the slot of ``context.slots``; ``sums`` and
+    ``arriving`` as in the task.
+    """
     choice = context.plan.atoms[op]
     m, n = choice.c.shape
     k = s.a.shape[0 if s.transpose_a else 1]
@@ -25,7 +34,8 @@ def product(
     a, b = _operand(context, s.a, s.transpose_a), _operand(context, s.b, s.transpose_b)
     if a.held and choice.a is not None:
         a = replace(a, layout=choice.a)
-    return MatrixTask(choice, (m, n, k), a, b, c, group, accumulate, context.unique("product"), sums)
+    number = context.unique("product")
+    return MatrixTask(choice, (m, n, k), a, b, c, group, accumulate, number, sums, arriving or {})
 
 
 def _operand(context: Context, r: Region, transposed: bool) -> Operand:

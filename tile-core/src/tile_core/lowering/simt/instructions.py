@@ -267,6 +267,10 @@ class BulkEngines(Protocol):
 
     def subgroup_sync(self) -> Stmt: ...
 
+    def somewhere(self, condition: Expr, number: Expr, threads: int, result: Var) -> Stmt:
+        """``result`` is whether the condition holds in any of so many threads, which meet at barrier ``number``."""
+        ...
+
     def arrive_only(self, number: Expr, threads: int) -> Stmt:
         """Arrive at a barrier where so many threads are awaited, without waiting there."""
         ...

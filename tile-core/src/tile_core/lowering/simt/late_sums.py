@@ -22,9 +22,9 @@ from .folding import Fold, parts_apart, together
 
 @dataclass(frozen=True)
 class LateSum:
-    """``reduce`` is the node's name, ``layout`` that of what it sums along ``axis``; ``total`` is carried along."""
+    """``reduces`` are the nodes' names, ``layout`` that of what they sum along ``axis``; ``total`` is carried along."""
 
-    reduce: str
+    reduces: tuple[str, ...]
     total: Buffer
     layout: Layout
     axis: int
@@ -43,31 +43,48 @@ class LateSum:
 
 def late_sums(context: Context, loop: For) -> list[LateSum]:
     """The sums of a loop's body that can be put together behind it."""
-    found = (_late(context, loop, s) for s in loop.body if isinstance(s, Reduce))
+    parts = dict.fromkeys(s.dst.buffer for s in loop.body if isinstance(s, Reduce))
+    found = (_late(context, loop, b) for b in parts)
     return [s for s in found if s is not None]
 
 
-def _late(context: Context, loop: For, s: Reduce) -> LateSum | None:
+def _late(context: Context, loop: For, part: Buffer) -> LateSum | None:
+    """The sums into ``part``, each of which is added to one total before the next."""
+    sums = [s for s in loop.body if isinstance(s, Reduce) and s.dst.buffer is part]
+    own = {id(s) for s in sums}
+    users = {id(t): t for t in statements(context.launch.body) if id(t) not in own and _touches(t, part)}
+    steps = [t for t in loop.body if isinstance(t, Parallel) and any(id(u) in users for u in t.body)]
+    order = [id(s) for s in loop.body if id(s) in own or any(s is t for t in steps)]
+    if len(users) != len(steps) or order != [id(s) for pair in zip(sums, steps, strict=False) for s in pair]:
+        return None
+    totals = {_carried(s, part) for s in steps}
+    total = next(iter(totals)) if len(totals) == 1 else None
+    if total is None or any(id(t) not in users and _touches(t, total) for t in statements(loop.body)):
+        return None
+    sources = [_source(context, s, total) for s in sums]
+    layout, axis = sources[0] or (None, 0)
+    if layout is None or any(found != (layout, axis) for found in sources):
+        return None
+    fold = Fold(
+        lambda index: cast(Load(sums[0].src.buffer, index), part.dtype),
+        lambda a, b: binary("+", a, b),
+        const(0.0, part.dtype),
+    )
+    return LateSum(tuple(context.name_of(s) for s in sums), total, layout, axis, fold)
+
+
+def _source(context: Context, s: Reduce, total: Buffer) -> tuple[Layout, int] | None:
+    """The layout of what is summed and along which axis; None if threads cannot keep their parts of the result."""
     part, source = s.dst.buffer, s.src.buffer
     whole = is_whole(s.dst) and is_whole(s.src) and source.source is None and part.source is None
     fragments = part.space is Space.FRAGMENT and source.space is Space.FRAGMENT
     if s.kind != "sum" or not s.clear or not whole or not fragments or part.dtype.name != "float32":
         return None
-    users = [t for t in statements(context.launch.body) if t is not s and _touches(t, part)]
-    steps = [t for t in loop.body if isinstance(t, Parallel) and len(users) == 1 and users[0] in t.body]
-    total = _carried(steps[0], part) if steps else None
-    if total is None or any(t is not users[0] and _touches(t, total) for t in statements(loop.body)):
-        return None
     layout, axis = context.layout(source), s.axis % len(source.shape)
     result = result_layout(layout, axis, False)
     if result is None or any(mismatch(result, context.layout(b)) is not None for b in (part, total)):
         return None
-    fold = Fold(
-        lambda index: cast(Load(source, index), part.dtype),
-        lambda a, b: binary("+", a, b),
-        const(0.0, part.dtype),
-    )
-    return LateSum(context.name_of(s), total, layout, axis, fold)
+    return layout, axis
 
 
 def _touches(s: Stmt, b: Buffer) -> bool:

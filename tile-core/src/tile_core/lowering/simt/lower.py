@@ -225,7 +225,7 @@ class _Launch:
             case For():
                 self.count(s)
                 late = late_sums(self.context, s)
-                self.context.apart |= {sum.reduce for sum in late}
+                self.context.apart |= {name for sum in late for name in sum.reduces}
                 for sum in late:
                     yield from sum.split(self.context)
                 if id(s) in self.pipelines:

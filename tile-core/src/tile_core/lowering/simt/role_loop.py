@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
-from ...dtypes import INT32
+from ...dtypes import BOOL, INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
 from ...expr.intervals import Interval
+from ...inference.bulk import Piece
 from ...inference.problem import is_whole
+from ...inference.schedule.model import MEET
 from ...inference.schedule.program import Schedule, Token, Wait
-from ...program import Alloc, Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
+from ...inference.schedule.rescaling import rescaled
+from ...program import Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
 from ...program.visit import mapped, read_buffers, statements, written_buffers
 from .barriers import UniformIf
 from .edges import holds_from
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from .sums import Sums
 
 COPY, MAIN = "copy", "main"
+OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
 
 
 def _storages(s: Stmt) -> set[Buffer]:
@@ -52,12 +57,7 @@ class RoleLoop:
 
     def __post_init__(self) -> None:
         self.context, self.engines = self.roles.context, self.roles.engines
-        graph = self.context.plan.graph
-        self.ops = {
-            graph.names.get(id(s)) or graph.region_of(s): s
-            for s in self.loop.body
-            if not isinstance(s, Bind | Alloc)
-        }
+        self.ops = self.roles.ops(self.name)
         self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
         self.rewritten = {b.storage for s in statements(self.loop.body) for b in written_buffers(s)}
         self.acting: bool | None = None
@@ -84,7 +84,7 @@ class RoleLoop:
         if self.stream == MAIN and any(self.operands_of_threads(s) - self.rewritten for s in self.products()):
             yield from self.shown()  # before the loop: nobody writes them while it runs
         late = late_sums(self.context, self.loop) if self.stream == MAIN else []
-        self.context.apart |= {s.reduce for s in late}
+        self.context.apart |= {name for s in late for name in s.reduces}
         for s in late:
             yield from s.split(self.context)
         yield from KernelSteps(
@@ -168,15 +168,21 @@ class RoleLoop:
     # The copies.
 
     def start_copy(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
-        """Start the boxes of one copy; the first copy of a token announces the bytes of all."""
+        """Start the boxes of one copy, part by part; the first copy of a token announces the bytes of all."""
         token = next(t for t in self.schedule.tokens.values() if op in t.producers)
-        place = self.roles.signals.at(self.name, token, instance)
         copies = [s.op for s in self.schedule.streams[COPY] if s.op in token.producers]
-        if op == copies[0]:
-            yield self.engines.expect(place, sum(self.context.plan.bulk[c].bytes for c in copies))
-        yield from self.boxes(op, iteration, instance, place)
+        size = sum(self.context.plan.bulk[c].bytes for c in copies)
+        pieces, parts = self.context.plan.bulk[op].pieces, self.roles.parts(self.name, token)
+        for part in range(parts):
+            place = self.roles.signals.at(self.name, token, instance, part)
+            if op == copies[0]:
+                yield self.engines.expect(place, size // parts)
+            some = slice(len(pieces) * part // parts, len(pieces) * (part + 1) // parts)
+            yield from self.boxes(op, iteration, instance, place, pieces[some])
 
-    def boxes(self, op: str, iteration: Expr, instance: Expr, token: Place) -> Iterator[Stmt]:
+    def boxes(
+        self, op: str, iteration: Expr, instance: Expr, token: Place, pieces: Iterable[Piece]
+    ) -> Iterator[Stmt]:
         found, s, values = self.context.plan.bulk[op], self.ops[op], self.values(iteration)
         assert isinstance(s, Copy)
         start = [substitute(x, values) for x in found.start]
@@ -185,7 +191,7 @@ class RoleLoop:
         many = shared.blocks if shared else 1
         rank = self.roles.walk.rank
         box = self.roles.box(found, many)
-        for piece in found.pieces:
+        for piece in pieces:
             at = [binary("+", x, n) for x, n in zip(start, piece.shift, strict=True)]
             inside = binary("+", slot, piece.at)
             if many > 1 and found.rows is not None:
@@ -201,17 +207,43 @@ class RoleLoop:
 
     def own_op(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
         s = self.ops.get(op)
+        if self.meets and self.schedule.ops[op].kind == MEET:
+            yield Sync(OWN_BARRIER, self.context.threads)
         if s is not None and not is_end(op):
             outside = self.context.slots
             self.context.slots = outside | {b: self.roles.ring(b, instance)[1] for b in self.own_rings}
             values = self.values(iteration)
             if isinstance(s, Gemm) and self.roles.on_engine(op):
-                yield from self.multiply(op, s, iteration)
+                yield from self.multiply(op, s, iteration, instance)
             else:
                 own = self.roles.lower((self.renamed(s, values) if values else s,))
+                if self.schedule.ops[op].seldom:
+                    own = self.if_any(s, own)
                 yield from self.where_needed(op, own, values)
+                if self.meets and self.shown_by(s):
+                    yield self.engines.visible()
             self.context.slots = outside
         yield from self.tell(op, instance)
+
+    def if_any(self, s: Stmt, own: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """``own``, which multiplies an accumulator by factors, in groups with a factor that is not one.
+
+        Products may be at work: they are waited for only there, by the whole group that started them (PTX ISA,
+        ``wgmma.wait_group``). To name the accumulator outside that branch would make the compiler wait in front of it.
+        """
+        found = rescaled(s)
+        assert found is not None
+        acc, factors = found
+        registers = self.context.register_file(factors)
+        differs: Expr = const(False)
+        for n in range(prod(d for d in registers.shape if isinstance(d, int))):
+            differs = binary("or", differs, binary("!=", Load(registers, (const(n),)), 1.0))
+        some = Var("some", BOOL, self.context.unique("some"))
+        body = (self.engines.settle("tensor", 0), hold(self.context, self.engines, acc.storage), *own)
+        ask = self.engines.somewhere(
+            self.context.simple(differs), self.roles.stores.number, self.roles.rules.group, some
+        )
+        return ask, UniformIf(some, body)
 
     @cached_property
     def masks(self) -> dict[str, Expr]:
@@ -276,6 +308,9 @@ class RoleLoop:
         Where the threads themselves do not touch what was copied, only the one that starts products waits: the others would not
         be asked before it is copied anew, and could miss a phase.
         """
+        found = self.roles.arriving.get((self.name, token.name))
+        if found is not None and found.reader == op and self.stream == MAIN:
+            return ()  # in front of each part
         sums = self.roles.sums
         if sums is None or self.stream == COPY or not self.roles.signals_itself(op):
             return waits
@@ -292,10 +327,12 @@ class RoleLoop:
         """Wait for products. Accumulators that none of them writes any more may be used from here on."""
         yield self.engines.settle("tensor", pending)
         queue = self.schedule.body.queue(watched)
-        done = [u for u in queue if self.ended(queue, u, op, pending) and not self.known(queue, u, op)]
+        ended = [u for u in queue if self.ended(queue, u, op, pending)]
+        fresh = {u for u in ended if not self.known(queue, u, op)}
         written = {u: s.c.buffer.storage for u in queue if isinstance(s := self.ops[u], Gemm)}
-        for c in dict.fromkeys(written[u] for u in done):
-            if all(u in done for u, other in written.items() if other == c):
+        for c in dict.fromkeys(written[u] for u in ended):
+            writers = {u for u, other in written.items() if other == c}
+            if writers <= set(ended) and writers & fresh:
                 yield hold(self.context, self.engines, c)
 
     def ended(self, queue: list[str], u: str, op: str, pending: int) -> bool:
@@ -323,7 +360,7 @@ class RoleLoop:
         grouped = self.roles.on_engine(op) and not self.roles.signals_itself(op)
         return (self.engines.commit("tensor"),) if grouped else ()
 
-    def multiply(self, op: str, s: Gemm, iteration: Expr) -> Iterator[Stmt]:
+    def multiply(self, op: str, s: Gemm, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
         fresh = s.c.buffer in self.roles.fresh(self.loop)
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
         if op in self.needed:
@@ -332,13 +369,24 @@ class RoleLoop:
         if len(order) > 1 and op == order[0]:
             for c in self.register_operands():
                 yield hold(self.context, self.engines, c)
-        written_here = self.operands_of_threads(s) & self.rewritten
-        if written_here:
+        sums = self.roles.sums if self.operands_of_threads(s) & self.rewritten else None
+        if sums:
             yield from self.shown()
-        yield from self.roles.multiply(op, s, accumulate)
-        if written_here:  # the threads may write these tiles again at once
-            sums = self.roles.sums
-            yield from sums.settled() if sums else (self.engines.settle("tensor", 0),)
+        yield from self.roles.multiply(op, s, accumulate, self.arriving(op, instance))
+        if sums:  # the threads may write these tiles again at once
+            yield from sums.settled()
+
+    def arriving(self, op: str, instance: Expr) -> dict[int, tuple[Stmt, ...]]:
+        """Waits of a product for the parts of a tile, by the element along k that each part begins at."""
+        out: dict[int, tuple[Stmt, ...]] = {}
+        for w in self.schedule.step(op).waits:
+            token, found = self.schedule.tokens[w.token], self.roles.arriving.get((self.name, w.token))
+            if found is not None and found.reader == op:
+                pieces = self.context.plan.bulk[token.producers[0]].pieces
+                begins = sorted({p.shift[-1] for p in pieces})
+                for part, at in enumerate(begins):
+                    out[at] = tuple(self.roles.signals.wait(self.name, token, w, instance, part))
+        return out
 
     def register_operands(self) -> list[Buffer]:
         """Fragments that products multiply.
@@ -353,10 +401,24 @@ class RoleLoop:
         found = {x.storage for x in (s.a.buffer, s.b.buffer) if x.space is Space.SHARED}
         return found - self.roles.rings.keys()
 
+    @cached_property
+    def meets(self) -> bool:
+        """Whether the schedule's barriers are needed: products of groups read what other groups' threads write in the loop.
+
+        Elsewhere barriers stand where the threads' own accesses ask for them.
+        """
+        written = (self.operands_of_threads(s) & self.rewritten for s in self.products())
+        return self.stream == MAIN and self.roles.sums is None and any(written)
+
+    def shown_by(self, s: Stmt) -> bool:
+        """Whether threads write in ``s`` what products read: then each says so at once, and a barrier follows."""
+        read = {b for t in self.products() for b in self.operands_of_threads(t)}
+        return bool(read & {b.storage for b in written_buffers(s)})
+
     def shown(self) -> Iterator[Stmt]:
         """What all of the user's threads wrote to shared memory is there for the engine's products."""
         yield self.engines.visible()
-        yield Sync(1, self.context.threads)
+        yield Sync(OWN_BARRIER, self.context.threads)
 
     def renamed(self, s: Stmt, values: dict[Var, Expr]) -> Stmt:
         """``s`` with variables replaced; it and what is in it keep the names of their nodes."""

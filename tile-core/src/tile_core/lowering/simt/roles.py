@@ -6,7 +6,7 @@ do the rest; both walk the same loops, and wait for each other's tokens only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...dtypes import BOOL, HANDLE, INT32, UINT64
@@ -17,6 +17,7 @@ from ...inference.schedule.program import Schedule, Token
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Place, Stmt, Store, Sync
 from ...program.visit import statements
 from .arena import Arena, placed_tiles
+from .arriving import arriving
 from .barriers import Pending, synchronised
 from .box_store import GROUP_BARRIERS, BoxStore
 from .boxes import BoxMap
@@ -28,14 +29,13 @@ from .persistent import Walk, walk
 from .places import slot_size, tile
 from .residency import resident, tile_bytes
 from .reuse import reuse
-from .role_loop import COPY, MAIN, RoleLoop, is_end
+from .role_loop import COPY, MAIN, OWN_BARRIER, RoleLoop, is_end
 from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
 from .sums import Sums
 from .turns import Turns
 from .uneven import deal, has_many, lengths, rising
 
-OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
 FEW_REGISTERS = {1: 56, 2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
 FEWEST_REGISTERS = 32
 REGISTER_FILE = 65536
@@ -154,7 +154,15 @@ class Roles:
             tile(self.context, storage)
         self.context.slots = dict(self.lead_slots)
         named = [(loop, t) for loop, s in self.schedules.items() for t in s.tokens.values()]
-        self.signals = Signals(self.context, engines, (*named, *self.leads.tokens()), self.arrivals, more)
+        self.arriving = {
+            (name, token): found
+            for name, s in self.schedules.items()
+            if memory is None
+            for token, found in arriving(plan, s, self.ops(name), self.shared_copies).items()
+        }
+        self.signals = Signals(
+            self.context, engines, (*named, *self.leads.tokens()), self.arrivals, self.parts, more
+        )
         self.turns = Turns(
             self.context,
             engines,
@@ -388,10 +396,12 @@ class Roles:
             yield self.engines.settle("tensor", 0)
             yield hold(self.context, self.engines, c)
 
-    def multiply(self, op: str, s: Gemm, accumulate: Expr) -> Iterator[Stmt]:
-        """Start the products of a gemm: each group its own."""
+    def multiply(
+        self, op: str, s: Gemm, accumulate: Expr, arriving: Mapping[int, tuple[Stmt, ...]] | None = None
+    ) -> Iterator[Stmt]:
+        """Start the products of a gemm: each group its own. ``arriving`` as in the engine's task."""
         at = self.sums.at(s.c.buffer.storage) if self.sums else None
-        started = self.engines.multiply(product(self.context, op, s, self.group, accumulate, at))
+        started = self.engines.multiply(product(self.context, op, s, self.group, accumulate, at, arriving))
         yield from (self.sums.leader(*started),) if self.sums else started
 
     # Loops.
@@ -437,6 +447,25 @@ class Roles:
     def start_counters(self, stream: str) -> tuple[Stmt, ...]:
         own = [c for (_, of), c in self.counters.items() if of == stream]
         return tuple(s for c in own for s in (Alloc(c), Store(c, (), const(0))))
+
+    def ops(self, loop: str) -> dict[str, Stmt]:
+        """The statement of each op of a scheduled loop."""
+        graph = self.context.plan.graph
+        return {
+            graph.names.get(id(s)) or graph.region_of(s): s
+            for s in self.loops[loop].body
+            if not isinstance(s, Bind | Alloc)
+        }
+
+    @property
+    def shared_copies(self) -> frozenset[str]:
+        """Copies that several blocks take part in."""
+        return frozenset(self.sharing.copies) if self.sharing else frozenset()
+
+    def parts(self, loop: str, token: Token) -> int:
+        """How many words tell of one instance of a token."""
+        found = self.arriving.get((loop, token.name))
+        return found.parts if found else 1
 
     def arrivals(self, loop: str, token: Token) -> int:
         """Copies arrive once, with their bytes; the end of an engine's work in each group; what threads do in each subgroup."""

@@ -19,6 +19,7 @@ SIGNAL = "signal"
 class Signals:
     """``named``: the tokens of a launch, each with the name of its loop. ``arrivals``: how many arrive at a slot in one iteration.
 
+    ``parts``: how many words a slot of a token has, each for a part of what it tells of.
     ``more``: words of the launch itself by name, and how many arrive at each (0: it is no token).
     """
 
@@ -26,6 +27,7 @@ class Signals:
     engines: BulkEngines
     named: Sequence[tuple[str, Token]]
     arrivals: Callable[[str, Token], int]
+    parts: Callable[[str, Token], int] = lambda _loop, _token: 1
     more: Mapping[str, int] = field(default_factory=dict[str, int])
     first: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
@@ -33,7 +35,7 @@ class Signals:
         total = 0
         for loop, token in self.tokens():
             self.first[loop, token.name] = total
-            total += token.slots
+            total += token.slots * self.parts(loop, token)
         for name in self.more:
             self.first["", name] = total
             total += 1
@@ -45,16 +47,18 @@ class Signals:
     def tokens(self) -> Iterator[tuple[str, Token]]:
         return ((loop, t) for loop, t in self.named if t.kind == SIGNAL)
 
-    def place(self, loop: str, token: Token, slot: Expr) -> Place:
-        at = self.context.simple(binary("+", slot, self.first[loop, token.name]))
+    def place(self, loop: str, token: Token, slot: Expr, part: int = 0) -> Place:
+        word = binary("*", slot, self.parts(loop, token))
+        at = self.context.simple(binary("+", word, self.first[loop, token.name] + part))
         return Place(self.words, (at,), "r", window=True)
 
     def prepare(self) -> tuple[Stmt, ...]:
         """What one thread does before anybody uses a token."""
         places = [
-            (self.place(loop, t, const(slot)), self.arrivals(loop, t))
+            (self.place(loop, t, const(slot), part), self.arrivals(loop, t))
             for loop, t in self.tokens()
             for slot in range(t.slots)
+            for part in range(self.parts(loop, t))
         ]
         places += [(self.own(name), count) for name, count in self.more.items() if count]
         return tuple(self.engines.prepare(places))
@@ -66,24 +70,29 @@ class Signals:
     def slot(self, token: Token, instance: Expr) -> Expr:
         return self.context.simple(binary("truncmod", instance, token.slots))
 
-    def at(self, loop: str, token: Token, instance: Expr) -> Place:
-        """The word that instance number ``instance`` of the token arrives at."""
-        return self.place(loop, token, self.slot(token, instance))
+    def at(self, loop: str, token: Token, instance: Expr, part: int = 0) -> Place:
+        """The word that a part of instance number ``instance`` of the token arrives at."""
+        return self.place(loop, token, self.slot(token, instance), part)
 
-    def wait(self, loop: str, token: Token, w: Wait, instance: Expr) -> Iterator[Stmt]:
-        """Wait for instance ``instance - w.distance``, if there is one.
+    def wait(
+        self, loop: str, token: Token, w: Wait, instance: Expr, only: int | None = None
+    ) -> Iterator[Stmt]:
+        """Wait for instance ``instance - w.distance``, if there is one; for all parts of it, or ``only`` for one.
 
         Instance j is in slot j % slots, and its phase has parity (j // slots) % 2. One round back is the same slot with the
         other parity; before the first round that parity counts as over, so nothing is asked then.
         """
         rounds = binary("truncdiv", instance, token.slots)
+        parts = range(self.parts(loop, token)) if only is None else (only,)
         if w.distance == 0 or w.distance == token.slots:
             parity = binary("truncmod", binary("+", rounds, int(w.distance > 0)), 2)
-            yield self.engines.wait(self.at(loop, token, instance), self.context.simple(parity))
+            for part in parts:
+                yield self.engines.wait(self.at(loop, token, instance, part), self.context.simple(parity))
             return
         before = binary("-", instance, w.distance)
         parity = self.context.simple(binary("truncmod", binary("truncdiv", before, token.slots), 2))
-        yield If(binary(">=", before, 0), (self.engines.wait(self.at(loop, token, before), parity),))
+        all_of_it = (self.engines.wait(self.at(loop, token, before, part), parity) for part in parts)
+        yield If(binary(">=", before, 0), tuple(all_of_it))
 
     def handed_back(self) -> Iterator[Stmt]:
         """Before a subgroup arrives for tiles that its threads read themselves, and that a copy engine writes next.
