@@ -12,7 +12,7 @@ RAGGED = 512, 8192  # the lengths of a ragged batch lie between these
 
 # form -> name -> keywords of the kernel; the first is the one that counts, the others are measured too
 VARIANTS: dict[str, dict[str, dict[str, int]]] = {
-    "contiguous": {"pair": {}, "single": {"tiles": 1, "num_stages": 2}},
+    "contiguous": {"pair": {}},
     "paged": {"pair": {}},
     "ragged": {"pair_x4": {"splits": 4}, "pair_x2": {"splits": 2}, "pair": {}},
 }

@@ -72,10 +72,12 @@ def fold(state, scores, weights, acc, scale, slack=0):
 
 @T.macro
 def finish(state, acc, lse, scale):
-    """Divide by the sums; ``lse``, a tile, gets the logarithm (base e) of each row's sum. A row without keys: 0 and -inf."""
+    """Divide by the sums, by way of their reciprocals; ``lse``, a tile, gets the logarithm (base e) of each row's sum. A row without keys: 0 and -inf."""
     rows, columns = acc.shape
+    for i in T.Parallel(rows):
+        state.rescale[i] = T.if_then_else(state.total[i] > 0, 1 / state.total[i], 0)
     for i, j in T.Parallel(rows, columns):
-        acc[i, j] = T.if_then_else(state.total[i] > 0, acc[i, j] / state.total[i], 0)
+        acc[i, j] = acc[i, j] * state.rescale[i]
     for i in T.Parallel(rows):
         lse[i] = T.if_then_else(
             state.total[i] > 0,

@@ -166,12 +166,13 @@ def decoding() -> Iterator[Example]:
 
 def latent() -> Iterator[Example]:
     for heads, lengths, dim, rope, how in (
-        (64, (128,), 512, 64, {"num_stages": 2}),
+        (64, (128,), 512, 64, {"tiles": 1, "num_stages": 2}),
+        (64, (65, 0, 200), 512, 64, {}),
         (128, (0, 70), 512, 64, {"splits": 2, "page": 64}),
         (16, (130, 1), 128, 64, {"splits": 2}),
         (70, (100, 17), 128, 32, {"splits": 3, "page": 16}),
-        (128, (8192, 1000, 4097), 512, 64, {"splits": 4, "num_stages": 2}),
-        (128, (8192, 1000, 4097), 512, 64, {"splits": 4, "page": 64, "num_stages": 2}),
+        (128, (8192, 1000, 4097), 512, 64, {"splits": 4}),
+        (128, (8192, 1000, 4097), 512, 64, {"splits": 4, "page": 64}),
     ):
         yield Example(
             "mla_decode:decode",

@@ -109,7 +109,7 @@ class Engine:
         return replace(best, shared=shared_layouts(best), tried=tried)
 
     def _combinations(self, gemms: Sequence[Multiply]) -> Iterator[tuple[GemmChoice, ...]]:
-        options = [gemm.choices(g, self.problem.threads, self.info) for g in gemms]
+        options = [gemm.choices(g, self.problem.threads, self.info, self.problem.block) for g in gemms]
         yield from sorted(islice(cartesian(*options), SCANNED), key=_disagreement)[:COMBINATIONS]
 
     def _at_least(self, gemms: Sequence[Multiply], choices: Sequence[GemmChoice]) -> float:

@@ -13,6 +13,7 @@ from ..layout.layout import Layout
 from ..layout.partition import idle_threads
 from ..program import Launch, TileProgram
 from ..recommendation.recommend import threads as recommended_threads
+from .division import divided
 from .engine import solve
 from .model import Change, Cost, Elementwise, GemmChoice, Multiply, Solution
 from .overlap import overlapped
@@ -20,6 +21,8 @@ from .placement import placements
 from .plan import Move, TilePlan
 from .problem import LaunchProblem, problems
 from .rules.parallel import leading
+from .schedule.engines import COPY
+from .teams import FRONT
 
 
 def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
@@ -35,13 +38,28 @@ def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
     threads = recommended_threads(program, info)
     program = _with_threads(program, threads)
     _check_threads(program, info)
+    for_two = divided(program, info)
+    if for_two is not program and _runs_apart(plan := _inferred(for_two, info, threads)):
+        return plan
+    return _inferred(program, info, threads)
+
+
+def _runs_apart(plan: TilePlan) -> bool:
+    """Whether the copy engine fills the tiles of teams, whatever tensors a launch is given."""
+    copies = (*plan.bulk.values(), *plan.leads.values())
+    streams = [s.streams for s in plan.schedules.values()]
+    ahead = any(COPY in s and FRONT in s for s in streams)
+    return ahead and not any(c.conditions for c in copies) and not plan.moves
+
+
+def _inferred(program: TileProgram, info: TargetInfo, threads: int) -> TilePlan:
     graph = build(program)
     plan = TilePlan(program, info, graph, placements=placements(graph, info))
     if not info.simt:
         return replace(plan, notes=tuple(_refused(program, info)))
     answer = _Answer()
     for launch in problems(graph, threads):
-        answer.take(launch, solve(launch.problem, info), graph)
+        answer.take(launch, solve(launch.having(answer.layouts), info), graph)
     plan = replace(
         plan,
         layouts=answer.layouts,

@@ -188,7 +188,7 @@ class Problem:
     """The ops of one launch in program order. ``repeats``: how often each runs in a block (default once).
 
     ``pinned``: layouts of tiles that the user gave. ``homes``: gemm operand that is a part or a view of a shared
-    tile -> which tile.
+    tile -> which tile. ``block``: threads of the whole block where other teams do other ops, else 0.
     """
 
     name: str
@@ -197,6 +197,7 @@ class Problem:
     repeats: Mapping[str, int] = field(default_factory=dict[str, int])
     pinned: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
     homes: Mapping[str, Home] = field(default_factory=dict[str, Home])
+    block: int = 0
 
     def tiles(self) -> dict[str, Tile]:
         """All tiles by name."""

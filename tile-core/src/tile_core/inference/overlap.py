@@ -25,7 +25,7 @@ def overlapped(plan: TilePlan, boxes: bool = True) -> TilePlan:
     engines = _engines(plan, bulk)
     useful = plan.info.bulk is not None or COPY in engines.values()
     told = boxes and any(e.name == COPY for e in plan.info.engines)
-    made = schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines) if useful else {}
+    made = schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines, bulk=bulk) if useful else {}
     return replace(
         plan,
         bulk=bulk,

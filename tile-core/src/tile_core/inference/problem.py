@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..errors import KernelError
@@ -33,6 +33,7 @@ from .indices import Facts
 from .model import Elementwise, Home, Multiply, Op, Prefix, Problem, Reduction, Tile
 from .nest import Nest, Tiles, element_bits
 from .rules import copy, parallel
+from .teams import FRONT, OWN, Teams
 
 GUESS = 16  # iterations of a loop whose length is not known
 
@@ -47,6 +48,15 @@ class LaunchProblem:
     nodes: tuple[Node, ...]
     left: tuple[tuple[str, str], ...] = ()
 
+    def having(self, layouts: Mapping[Buffer, Layout]) -> Problem:
+        """The problem where shared tiles lie already as another team of the launch needs them."""
+        known = {
+            name: layouts[b]
+            for name, b in self.tiles.buffers.items()
+            if b.space is Space.SHARED and b in layouts
+        }
+        return replace(self.problem, pinned={**self.problem.pinned, **known}) if known else self.problem
+
 
 def problems(graph: Graph, threads: int) -> Iterator[LaunchProblem]:
     """Problems in program order. ``threads``: of a launch that leaves their number open, and of an open program.
@@ -59,18 +69,27 @@ def problems(graph: Graph, threads: int) -> Iterator[LaunchProblem]:
     for top in launches:
         assert isinstance(top.stmt, Launch)
         count = top.stmt.thread_count if top.stmt.threads_given else threads
-        yield _Reader(graph, top.stmt, count, facts=facts).read(top.name)
+        found, front = Teams.of(top.stmt), top.stmt.front
+        if found is None or front is None:
+            yield _Reader(graph, top.stmt, count, facts=facts).read(top.name)
+            continue
+        block = count + 2 * front.threads  # one group more starts copies
+        for team, size in ((OWN, count), (FRONT, front.threads)):
+            yield _Reader(graph, top.stmt, size, found, team, block, facts=facts).read(top.name)
     if not launches:
         yield _Reader(graph, None, threads).read("")
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the nodes of one launch."""
+    """Reads the nodes of one launch; where it has two ``teams``, those of one ``team``."""
 
     graph: Graph
     launch: Launch | None
     threads: int
+    teams: Teams | None = None
+    team: str = OWN
+    block: int = 0
     tiles: Tiles = field(default_factory=Tiles)
     ops: list[Op] = field(default_factory=list[Op])
     repeats: dict[str, int] = field(default_factory=dict[str, int])
@@ -87,7 +106,7 @@ class _Reader:
         mine: list[Node] = []
         for node in self.graph.nodes:
             root, times, around = self.region(node.loop)
-            if root != top:
+            if root != top or not self.concerns(node.stmt):
                 continue
             mine.append(node)
             if node.kind == "test":
@@ -96,8 +115,14 @@ class _Reader:
                 self.ops.append(op)
                 self.repeats[op.name] = max(1, times // outside)
         name = self.graph.program.name + (f" {top}" if len(self.graph.program.launches) > 1 else "")
-        problem = Problem(name, self.threads, tuple(self.ops), self.repeats, pinned, self.homes)
+        name += "" if self.team == OWN else f" {self.team}"
+        problem = Problem(name, self.threads, tuple(self.ops), self.repeats, pinned, self.homes, self.block)
         return LaunchProblem(self.launch, problem, self.tiles, tuple(mine), tuple(self.left))
+
+    def concerns(self, s: Stmt) -> bool:
+        """Whether a statement is for this team; one that is for both is read with the launch's own threads."""
+        found = self.teams.of_statement(s) if self.teams else frozenset({OWN})
+        return self.team in found and (self.team == OWN or OWN not in found)
 
     def region(self, name: str) -> tuple[str, int, dict[Var, For]]:
         """The launch a region is in, how often it runs in a block, and the loops around with their variables."""

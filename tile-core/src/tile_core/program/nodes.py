@@ -361,12 +361,21 @@ class Invoke(Stmt):
 
 
 @dataclass(frozen=True)
+class Front:
+    """A second team of ``threads`` beside the launch's own. ``own``: fragments of these; all others are the second team's."""
+
+    threads: int
+    own: frozenset[Buffer]
+
+
+@dataclass(frozen=True)
 class Launch(Stmt):
     """One grid of blocks. ``body`` runs once in each block.
 
     ``vars`` are the block numbers, one for each extent of ``grid``, the first changing fastest.
     ``thread_vars`` is empty unless the kernel asked for thread numbers; then statements outside tile ops and
     ``Parallel`` are done by each thread for itself.
+    ``front``: a second team of threads, which does statements of its own (inference/division.py).
     ``layouts`` are layouts the user pinned, by buffer. ``swizzle`` is (panel size, order) of the block numbers or None.
     """
 
@@ -378,6 +387,7 @@ class Launch(Stmt):
     layouts: tuple[tuple[Buffer, Any], ...] = ()
     swizzle: tuple[int, str] | None = None
     threads_given: bool = True
+    front: Front | None = None
 
     @property
     def thread_count(self) -> int:

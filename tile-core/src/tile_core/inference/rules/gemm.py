@@ -17,6 +17,8 @@ from ..model import GemmChoice, Multiply, Tile
 
 # an operand of this type may be given to an instruction of that type: it reads the same 32 bits and drops mantissa bits
 ROUNDED = {"float32": "tfloat32"}
+BESIDE_SUMS = 26  # registers that an instruction of the matrix unit needs beside its sums (ptxas, C7602)
+UNBOUNDED = 1 << 20
 WARPGROUP_ROWS = 64
 RUNS = (4, 2, 1)  # neighbouring columns of a thread: what one load of a row of b can bring
 
@@ -40,34 +42,42 @@ def fits(atom: Atom, op: Multiply) -> bool:
     return not (atom.shared_a and op.shape[2] % atom.shape[2])  # nobody can mask what the unit itself reads
 
 
-def choices(op: Multiply, threads: int, info: TargetInfo) -> tuple[GemmChoice, ...]:
-    """Every instruction with every split of the warps, best kind first; plain multiply-adds if there is none."""
+def choices(op: Multiply, threads: int, info: TargetInfo, block: int = 0) -> tuple[GemmChoice, ...]:
+    """Every instruction with every split of the warps, best kind first; plain multiply-adds if there is none.
+
+    ``block``: threads among which registers are dealt out when a block begins, 0 if these are the threads that do the gemm. An
+    instruction may not name more than its thread has then, whatever is moved there later (measured: ptxas, C7602).
+    """
     key = replace(
         op, name="", a=replace(op.a, name="a"), b=replace(op.b, name="b"), c=replace(op.c, name="c")
     )
-    return _choices(key, threads, info)
+    file = info.space("register")
+    most = file.capacity // 4 // block - BESIDE_SUMS if file and block else UNBOUNDED
+    return _choices(key, threads, info, most)
 
 
 @lru_cache(maxsize=1024)
-def _choices(op: Multiply, threads: int, info: TargetInfo) -> tuple[GemmChoice, ...]:
+def _choices(op: Multiply, threads: int, info: TargetInfo, most: int) -> tuple[GemmChoice, ...]:
     usable = [a for a in info.atoms if threads % a.threads == 0 and fits(a, op)]
     for atom in usable:
-        if op.shape[0] >= min(atom.shape[0], WARPGROUP_ROWS) and (found := _exact(op, atom, threads)):
+        if op.shape[0] >= min(atom.shape[0], WARPGROUP_ROWS) and (found := _exact(op, atom, threads, most)):
             return found
     found = tuple(
         c
         for atom in usable
         if not atom.shared_a
         for warps in splits(threads // atom.threads, op.policy)
-        if (c := _choice(op, atom, warps, True))
+        if (c := _choice(op, atom, warps, True, most))
     )
     return found or (plain(op, threads),)
 
 
-def _exact(op: Multiply, atom: Atom, threads: int) -> tuple[GemmChoice, ...]:
+def _exact(op: Multiply, atom: Atom, threads: int, most: int) -> tuple[GemmChoice, ...]:
     groups = threads // atom.threads
     for policy in dict.fromkeys((op.policy, "square")):
-        if found := tuple(c for warps in splits(groups, policy) if (c := _choice(op, atom, warps, False))):
+        if found := tuple(
+            c for warps in splits(groups, policy) if (c := _choice(op, atom, warps, False, most))
+        ):
             return found
     return ()
 
@@ -98,13 +108,13 @@ def _read_for_a_step(c: Layout) -> int:
     return sum(prod(i.extent for i in group if i.axis is Axis.REGISTER) for group in groups)
 
 
-def _choice(op: Multiply, atom: Atom, warps: tuple[int, int], pad: bool) -> GemmChoice | None:
+def _choice(op: Multiply, atom: Atom, warps: tuple[int, int], pad: bool, most: int) -> GemmChoice | None:
     m, n, k = op.shape
     wm, wn = warps
     height, _, depth = atom.shape
     if not pad and (m % (height * wm) or n % wn or (n // wn) % atom.n_step):
         return None
-    width = atom.n_step if pad else _width(atom, n // wn)
+    width = atom.n_step if pad else _width(atom, n // wn, most)
     rm, rn, rk = -(-m // (height * wm)), -(-n // (width * wn)), -(-k // depth)
     along_m, along_n = lane(wm), lane(wn, wm)
     c = _tiled((along_m, reg(rm, rn)), (along_n, reg(rn)), None, atom.c(width), (m, n))
@@ -129,10 +139,10 @@ def _tiled(
     return replace(out, shape=shape)
 
 
-def _width(atom: Atom, n: int) -> int:
-    """The widest instruction that divides n."""
-    step = atom.n_step
-    return next(w for w in range(min(atom.shape[1], n) // step * step, 0, -step) if n % w == 0)
+def _width(atom: Atom, n: int, most: int) -> int:
+    """The widest instruction that divides n and has at most so many sums in a thread."""
+    step, widest = atom.n_step, min(atom.shape[1], n, most * atom.threads // atom.shape[0])
+    return next((w for w in range(widest // step * step, 0, -step) if n % w == 0), step)
 
 
 def strict(op: Multiply, choice: GemmChoice) -> dict[str, Layout]:

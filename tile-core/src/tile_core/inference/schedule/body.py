@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...errors import InternalError
@@ -12,7 +12,10 @@ from ...graph import Edge
 from ...hardware import TargetInfo
 from ...layout.layout import Axis, Layout
 from ...program import Copy, Gemm
+from ..bulk import BoxCopy
 from ..model import GemmChoice
+from ..teams import FRONT, OWN, Teams
+from .arriving import panels
 from .costs import Cost, Rates, size
 from .dependences import unique
 from .engines import COPY, asynchronous
@@ -20,21 +23,28 @@ from .model import ORDER, REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream
 from .region import LoopRegion
 from .rescaling import seldom
 
-MAIN = "main"
+MAIN = OWN
 DEEPEST = 8  # slots of a ring whose depth nobody pinned
 RELAY = 16  # clocks to see a count and to arrive
+SHORT = 100  # clocks of an op that mostly waits for itself
+LONE = 2  # how many times longer a team takes than its instructions, as no other one fills its waits (H200)
 ASKED = 40  # clocks until all threads of a subgroup know whether one of them has something to do
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What inference knows when a loop is scheduled. ``engine_of``: asynchronous engine by node name."""
+    """What inference knows when a loop is scheduled. ``engine_of``: asynchronous engine by node name.
+
+    ``bulk``: the boxes of copies. ``teams``: who does what, if not all do the same.
+    """
 
     info: TargetInfo
     atoms: Mapping[str, GemmChoice]
     layouts: Mapping[Buffer, Layout]
     engine_of: Mapping[str, str]
     threads: int
+    bulk: Mapping[str, BoxCopy] = field(default_factory=dict[str, BoxCopy])
+    teams: Teams | None = None
 
     def bytes(self, b: Buffer) -> int:
         """Bytes of a tile with its padding."""
@@ -57,6 +67,9 @@ class Reader:
         ops = tuple(self._ops())
         info = self.facts.info
         streams = [Stream(MAIN, self.facts.threads, cooperative=self.facts.threads > info.subgroup)]
+        if self.facts.teams:
+            threads = self.facts.teams.threads(frozenset({FRONT}))
+            streams.append(Stream(FRONT, threads, cooperative=threads > info.subgroup))
         if any(o.stream == COPY for o in ops):
             streams.append(Stream(COPY))
         units = tuple(Unit(e.name, e.observed, e.shared, e.in_order) for e in info.engines)
@@ -78,7 +91,7 @@ class Reader:
         Raises:
             InternalError: a value in registers would have to go from one stream to another.
         """
-        found = [self._loose(self._dep(u, v, e)) for u, v, e in self.region.edges]
+        found = [self._early(self._loose(self._dep(u, v, e))) for u, v, e in self.region.edges]
         found += self._restarted()
         for d in found:
             if self._stream(d.u) != self._stream(d.v) and self.storage[d.storage].space == REGISTER:
@@ -105,6 +118,14 @@ class Reader:
         """A dependence of an op that waits for products itself, if it has to."""
         product = isinstance(self.region.statement(d.u), Gemm) and self._engine(d.u)
         return replace(d, kind=ORDER, queued=True) if d.v in self.seldom and product else d
+
+    def _early(self, d: Dep) -> Dep:
+        """A dependence of a product that begins when the first part of a tile is there."""
+        if d.kind != "RAW" or self._engine(d.u) != COPY or not self._engine(d.v):
+            return d
+        u, v = self.region.statement(d.u), self.region.statement(d.v)
+        parts = panels(u, self.facts.bulk.get(d.u), v, self.facts.info)
+        return replace(d, early=self._cost(d.u).busy * (parts - 1) // parts)
 
     @cached_property
     def seldom(self) -> frozenset[str]:
@@ -136,7 +157,10 @@ class Reader:
 
     def _stream(self, op: str) -> str:
         engine = self._engine(op)
-        return COPY if engine == COPY and asynchronous(self.facts.info)[engine].observed == SIGNAL else MAIN
+        if engine == COPY and asynchronous(self.facts.info)[engine].observed == SIGNAL:
+            return COPY
+        teams = self.facts.teams
+        return next(iter(teams.of_statement(self.region.statement(op)))) if teams else MAIN
 
     def _ops(self) -> Iterator[Op]:
         for name, nodes in self.region.ops.items():
@@ -169,7 +193,10 @@ class Reader:
             case Gemm() if engine:
                 return rates.multiply(s, self.facts.atoms[op], known[engine])
             case _:
-                return rates.synchronous(s, self.facts.atoms.get(op))
+                cost = rates.synchronous(s, self.facts.atoms.get(op))
+                if self.facts.teams is None or cost.busy < SHORT:
+                    return cost
+                return replace(cost, busy=LONE * cost.busy, latency=LONE * cost.latency)
 
     @cached_property
     def names(self) -> dict[Buffer, str]:
@@ -188,7 +215,10 @@ class Reader:
 
     def _storage(self, b: Buffer, name: str) -> Storage:
         if b.space not in (Space.SHARED, Space.GLOBAL):
-            return Storage(name, REGISTER, size(b), 1, self.region.carries(b), MAIN, buffer=b)
+            owner = next(
+                self._stream(op) for op, nodes in self.region.ops.items() if any(b in n.writes for n in nodes)
+            )
+            return Storage(name, REGISTER, size(b), 1, self.region.carries(b), owner, buffer=b)
         if b.space is Space.GLOBAL:
             return Storage(name, str(b.space), 0, 1, self.region.carries(b), buffer=b)
         filled = self.filled(b)

@@ -24,12 +24,12 @@ def compacted(
     least: int,
 ) -> Timing | None:
     """The same order in the shortest interval of at least ``least``; None if rings are too shallow for it."""
-    links = list(_links(body, deps, depth, times))
-    points = list(dict.fromkeys(_point(o, s) for o in body.ops for s in (False, True)))
-    interval = least_interval(points, links, least, times.interval)
+    links = list(order_links(body, deps, depth, times))
+    nodes = points(body)
+    interval = least_interval(nodes, links, least, times.interval)
     if interval is None:
         return None
-    value = dict.fromkeys(points, 0)
+    value = dict.fromkeys(nodes, 0)
     moved = True
     while moved:
         moved = False
@@ -42,6 +42,11 @@ def compacted(
         {o.name: value[_point(o, False)] for o in body.ops},
         {o.name: value[_point(o, True)] for o in body.ops},
     )
+
+
+def points(body: Body) -> list[Point]:
+    """What has a time of its own."""
+    return list(dict.fromkeys(_point(o, s) for o in body.ops for s in (False, True)))
 
 
 def in_program_order(body: Body) -> Timing:
@@ -59,7 +64,8 @@ def _point(o: Op, start: bool) -> Point:
     return o.name, start and o.asynchronous
 
 
-def _links(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: Timing) -> Iterator[Link]:
+def order_links(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: Timing) -> Iterator[Link]:
+    """What dependences and the order on streams and units demand."""
     for d in deps:
         weight, to_start = body.weight(d)
         u, v = body.op[d.u], body.op[d.v]

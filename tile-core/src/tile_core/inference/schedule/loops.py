@@ -10,7 +10,9 @@ from ...graph import Graph, Loop
 from ...hardware import TargetInfo
 from ...layout.layout import Layout
 from ...program import For, Launch
+from ..bulk import BoxCopy
 from ..model import GemmChoice
+from ..teams import Teams
 from .body import Facts, Reader
 from .check import checked
 from .model import Storage
@@ -34,11 +36,13 @@ def schedules(
     layouts: Mapping[Buffer, Layout],
     engine_of: Mapping[str, str],
     num_stages: Mapping[str, int | None] | None = None,
+    bulk: Mapping[str, BoxCopy] | None = None,
 ) -> dict[str, Schedule]:
     """The schedule of each innermost loop with an op on an asynchronous engine. ``engine_of`` names that of each node.
 
     ``num_stages``: slots of rings that copies fill, by name of the loop (None: as many as needed and a few more); by default
-    what the loop says. A loop that tells its iterations more than tiles, or may end early, has no schedule.
+    what the loop says. ``bulk``: boxes of the copies that an engine does. A loop that tells its iterations more than tiles,
+    or may end early, has no schedule.
 
     Raises:
         KernelError: the slots that the user pinned do not fit into shared memory.
@@ -47,7 +51,15 @@ def schedules(
     out: dict[str, Schedule] = {}
     for launch in (r for r in graph.loops if isinstance(r.stmt, Launch)):
         assert isinstance(launch.stmt, Launch)
-        facts = Facts(info, atoms, layouts, engine_of, launch.stmt.thread_count)
+        facts = Facts(
+            info,
+            atoms,
+            layouts,
+            engine_of,
+            launch.stmt.thread_count,
+            bulk or {},
+            Teams.of(launch.stmt),
+        )
         readers = [
             Reader(LoopRegion(graph, r), facts, pinned(r.stmt, num_stages, r.name))
             for r in graph.loops

@@ -122,7 +122,8 @@ class Dep:
 
     ``ring``: the depth of ``storage`` is added to ``distance``. ``queued``: an in-order queue that both are in keeps it by
     itself (all but data that u has still to write when v begins). Kind ``ORDER``: ``v`` waits for the end of ``u`` itself, if it
-    has to; it only comes after it in their stream.
+    has to; it only comes after it in their stream. ``early``: clocks before the end of ``u`` at which v may start, as it waits
+    for the rest where it needs it.
     """
 
     u: str
@@ -132,6 +133,7 @@ class Dep:
     storage: str
     ring: bool = False
     queued: bool = False
+    early: int = 0
 
     def at(self, depth: Mapping[str, int]) -> int:
         return self.distance + (depth[self.storage] if self.ring else 0)
@@ -213,7 +215,7 @@ class Body:
             return 0, False
         if d.queued:
             return u.busy, True
-        return u.span + (self.signal if u.stream != v.stream else 0), False
+        return u.span - d.early + (self.signal if u.stream != v.stream else 0), False
 
 
 def work(ops: Iterable[Op]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from .attempt import Attempt, Tables, settled
 from .bounds import critical_cycle, depth_caps, recurrence_bound, resource_bound
 from .compact import compacted, in_program_order
+from .exchange import exchanged
 from .model import Body, Dep, Storage, fits
 from .patience import patient
 from .timing import Timing
@@ -43,6 +44,7 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
             return None
         if fits(body, found.depth):
             tables = Tables(body, deps, caps)
+            found = _exchanged(tables, found, bound)
             return replace(_patient(tables, _undisturbed(tables, found, bound)), bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
@@ -50,6 +52,12 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
         # this ring alone takes too much: it gets less next time
         caps[largest.name] = min(caps[largest.name], found.depth[largest.name] - 1)
     return None
+
+
+def _exchanged(tables: Tables, times: Timing, bound: int) -> Timing:
+    """The times in a better order, if rings still fit."""
+    out = settled(tables, exchanged(tables.body, tables.deps, tables.caps, times, bound))
+    return out if fits(tables.body, out.depth) else times
 
 
 def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:

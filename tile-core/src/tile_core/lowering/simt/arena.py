@@ -17,6 +17,7 @@ from .barriers import block_level, header, touched
 from .context import Context
 
 Span = tuple[int, int]
+NEVER = 1 << 62  # bytes: more than tiles take
 BLOCKS = 8  # that many blocks of a core leave each of them enough shared memory not to save any
 
 
@@ -29,11 +30,14 @@ class Arena:
     size: int
 
 
-def placed_tiles(context: Context, body: Sequence[Stmt], blocks: int = BLOCKS) -> Arena:
-    """Places of all tiles that the lowering of ``body`` made. ``blocks``: how many should find room on a core."""
+def placed_tiles(context: Context, body: Sequence[Stmt], blocks: int = BLOCKS, apart: bool = False) -> Arena:
+    """Places of all tiles that the lowering of ``body`` made. ``blocks``: how many should find room on a core.
+
+    ``apart``: no bytes are shared, as different threads do parts of ``body`` at the same time.
+    """
     shared = context.plan.info.space("shared")
     enough = shared.capacity // blocks if shared is not None else 0
-    return arena(body, context.alignments(), frozenset(context.made), enough)
+    return arena(body, context.alignments(), frozenset(context.made), NEVER if apart else enough)
 
 
 def arena(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import gcd, prod
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from ...expr.affine import NOTHING, Linear
 from ...expr.intervals import Interval
 from ...expr.simplify import formed, quotient, remainder, simplify, summed
 from ...inference.plan import TilePlan
+from ...inference.teams import OWN
 from ...layout.layout import Axis, Layout, grouped
-from ...program import Alloc, Launch, Stmt
+from ...program import Alloc, Launch, Stmt, Sync
 from ...verification.comparisons import Known
 from .instructions import Instructions
 
@@ -24,6 +26,20 @@ if TYPE_CHECKING:
 # bytes: the widest access of a thread, a row of all banks, the longest period of a swizzle that matrix units know
 VECTOR, BANKS, SWIZZLE = 16, 128, 1024
 ZERO, WIDE = const(0), const(0, INT64)
+OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Threads of a block that do the same statements together: ``thread`` counts them, ``barrier`` is the number of theirs.
+
+    ``stream``: their name in schedules.
+    """
+
+    stream: str
+    thread: Var
+    threads: int
+    barrier: int
 
 
 @dataclass
@@ -31,7 +47,8 @@ class Context:
     """State of the lowering of one launch. ``made`` are buffers that its ops needed, allocated at the start of the block.
 
     ``depths``: how many slots shared tiles have that have several. ``crossings``: of accumulators that are matrices for a while.
-    ``apart``: reductions whose threads keep what each of them has.
+    ``apart``: reductions whose threads keep what each of them has. ``thread`` is that of the team whose
+    statements are lowered.
     """
 
     plan: TilePlan
@@ -45,7 +62,9 @@ class Context:
     layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
     tiles: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     depths: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
-    digits: dict[tuple[int, int, int], Expr] = field(default_factory=dict[tuple[int, int, int], Expr])
+    digits: dict[tuple[str, int, int, int], Expr] = field(
+        default_factory=dict[tuple[str, int, int, int], Expr]
+    )
     known: Known = field(default_factory=Known)
     crossings: dict[Buffer, Crossing] = field(default_factory=dict[Buffer, "Crossing"])
     viewed: frozenset[Buffer] = frozenset()
@@ -59,11 +78,26 @@ class Context:
     forms: dict[int, tuple[Expr, Linear]] = field(default_factory=dict[int, "tuple[Expr, Linear]"])
 
     def __post_init__(self) -> None:
+        self.team = Team(OWN, self.thread, self.launch.thread_count, OWN_BARRIER)
         self.layouts.update(self.plan.layouts)
 
     @property
     def threads(self) -> int:
-        return self.launch.thread_count
+        return self.team.threads
+
+    @contextmanager
+    def working_as(self, team: Team) -> Generator[None, None, None]:
+        """What is lowered inside is for another team."""
+        before = self.team
+        self.team, self.thread = team, team.thread
+        try:
+            yield
+        finally:
+            self.team, self.thread = before, before.thread
+
+    def meet(self) -> Sync:
+        """All threads of the team."""
+        return Sync(self.team.barrier, self.team.threads)
 
     def name_of(self, s: Stmt) -> str:
         """The name of a statement's node in the graph, "" if it has none."""

@@ -1,7 +1,7 @@
 """Sums over a loop that threads put together once, behind it: a loop in, which reductions leave their threads' parts apart out.
 
-``total[i] = total[i] * x + part[i]`` with ``part`` the sum over a row is linear in what each thread holds of the row: each thread
-can carry a total of its own through the loop. The order of additions, which the language leaves open, is another one.
+Where ``part`` of a carried total (inference/totals.py) is the sum over a row, each thread can carry a total of its own through the
+loop.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...expr import Binary, Buffer, Expr, Load, Space, Var, binary, cast, const, loads
+from ...expr import Buffer, Load, Space, binary, cast, const
 from ...inference.problem import is_whole
 from ...inference.rules.reduce import result_layout
+from ...inference.totals import added
 from ...layout.algebra import mismatch
 from ...layout.layout import Layout
-from ...program import Alloc, For, Parallel, Reduce, Stmt, Store
+from ...program import Alloc, For, Parallel, Reduce, Stmt
 from ...program.visit import read_buffers, statements, written_buffers
 from .context import Context
 from .folding import Fold, parts_apart, together
@@ -57,9 +58,10 @@ def _late(context: Context, loop: For, part: Buffer) -> LateSum | None:
     order = [id(s) for s in loop.body if id(s) in own or any(s is t for t in steps)]
     if len(users) != len(steps) or order != [id(s) for pair in zip(sums, steps, strict=False) for s in pair]:
         return None
-    totals = {_carried(s, part) for s in steps}
-    total = next(iter(totals)) if len(totals) == 1 else None
-    if total is None or any(id(t) not in users and _touches(t, total) for t in statements(loop.body)):
+    found = [added(s) for s in steps]
+    totals = {f.total for f in found if f is not None and f.part is part and f.total.dtype == part.dtype}
+    total = next(iter(totals)) if len(totals) == 1 and None not in found else None
+    if total is None or not all(_keeps(t, total) for t in loop.body if not any(t is s for s in steps)):
         return None
     sources = [_source(context, s, total) for s in sums]
     layout, axis = sources[0] or (None, 0)
@@ -87,43 +89,12 @@ def _source(context: Context, s: Reduce, total: Buffer) -> tuple[Layout, int] | 
     return layout, axis
 
 
+def _keeps(s: Stmt, total: Buffer) -> bool:
+    """Whether a statement leaves a total alone, or multiplies it by factors."""
+    found = added(s)
+    alone = not any(_touches(t, total) for t in statements((s,)))
+    return alone or (found is not None and found.total is total and found.part is None)
+
+
 def _touches(s: Stmt, b: Buffer) -> bool:
     return not isinstance(s, Alloc) and any(x.storage == b for x in (*read_buffers(s), *written_buffers(s)))
-
-
-def _carried(s: Parallel, part: Buffer) -> Buffer | None:
-    """The fragment to which ``s`` adds ``part`` after it has scaled it, element by element; None if ``s`` does anything else."""
-    if len(s.vars) != 1 or len(s.body) != 1 or not isinstance(store := s.body[0], Store):
-        return None
-    total, value = store.buffer, store.value
-    plain = total.space is Space.FRAGMENT and total.source is None and total.dtype == part.dtype
-    if (
-        not plain
-        or s.extents != total.shape
-        or not _own(store.indices, s.vars)
-        or not isinstance(value, Binary)
-    ):
-        return None
-    for old, new in ((value.a, value.b), (value.b, value.a)):
-        if value.op == "+" and _is(new, part, s.vars) and _scaled(old, total, part, s.vars):
-            return total
-    return None
-
-
-def _scaled(x: Expr, total: Buffer, part: Buffer, index: tuple[Var, ...]) -> bool:
-    if _is(x, total, index):
-        return True
-    if not isinstance(x, Binary) or x.op != "*":
-        return False
-    for old, factor in ((x.a, x.b), (x.b, x.a)):
-        if _is(old, total, index) and not any(e.buffer.storage in (total, part) for e in loads(factor)):
-            return True
-    return False
-
-
-def _is(x: Expr, b: Buffer, index: tuple[Var, ...]) -> bool:
-    return isinstance(x, Load) and x.buffer == b and _own(x.indices, index)
-
-
-def _own(indices: tuple[Expr, ...], index: tuple[Var, ...]) -> bool:
-    return len(indices) == len(index) and all(i is v for i, v in zip(indices, index, strict=True))

@@ -25,7 +25,7 @@ class Leads:
     """``boxes``: those of the copies by node name. ``turn``: how many tiles of the grid this block had before. ``repeats``: whether
     it can have several.
 
-    ``on_engine``: whether a gemm is the matrix engine's. ``depth``: slots of each tile.
+    ``on_engine``: whether a gemm is the matrix engine's. ``threads``: how many read a tile. ``depth``: slots of each tile.
     """
 
     context: Context
@@ -34,6 +34,7 @@ class Leads:
     turn: Expr
     repeats: bool
     on_engine: Callable[[Gemm], bool]
+    threads: Callable[[Copy], int]
     depth: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
 
     def __post_init__(self) -> None:
@@ -71,8 +72,9 @@ class Leads:
 
     def arrivals(self, token: Token) -> int:
         """The copies arrive once, with their bytes; each subgroup when it has read the tile."""
-        filled = any(token.name == f"{self.name(s)}.filled" for s in self.copies.values())
-        return 1 if filled else self.context.threads // self.context.plan.info.subgroup
+        s = next(s for s in self.copies.values() if token.name.startswith(f"{self.name(s)}."))
+        filled = token.name.endswith(".filled")
+        return 1 if filled else self.threads(s) // self.context.plan.info.subgroup
 
     def token(self, s: Copy, event: str) -> Token:
         return next(t for _, t in self.tokens() if t.name == f"{self.name(s)}.{event}")

@@ -59,11 +59,12 @@ def low_digit(context: Context, layout: Layout, it: Iter) -> Expr:
 
 
 def _digit_value(context: Context, base: int, stride: int, room: int) -> Expr:
-    found = context.digits.get((base, stride, room))
+    key = context.team.stream, base, stride, room
+    found = context.digits.get(key)
     if found is None:
         context.ranges.setdefault(context.thread, Interval(0, context.threads - 1))
         value = binary("%", binary("//", binary("-", context.thread, base), stride), room)
-        found = context.digits[base, stride, room] = context.simple(value)
+        found = context.digits[key] = context.simple(value)
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...expr import Buffer, Space
 from ...inference.plan import TilePlan
 from ...inference.schedule.program import Schedule
+from ...inference.teams import FRONT
 from ...program import Launch
 from ...program.visit import statements, written_buffers
 
@@ -32,9 +33,10 @@ def resident(plan: TilePlan, launch: Launch, copying: int, shared: int) -> int:
     info = plan.info
     space, file = info.space("shared"), info.space("register")
     number = next((n for n, s in enumerate(plan.program.launches) if s is launch), 0)
-    costs = list(plan.costs.values())
+    costs = [c for name, c in plan.costs.items() if not name.endswith(FRONT)]
     registers = (costs[number].registers if number < len(costs) else info.registers) + ADDRESSES
     by_shared = space.capacity // max(1, shared) if space is not None else MOST
-    taken = registers * launch.thread_count + copying
+    front = launch.front.threads if launch.front else 0
+    taken = registers * (launch.thread_count + front) + copying
     by_registers = file.capacity // (4 * taken) if file is not None else MOST
     return max(1, min(MOST, by_shared, by_registers))

@@ -16,7 +16,7 @@ from ...inference.problem import is_whole
 from ...inference.schedule.model import MEET
 from ...inference.schedule.program import Schedule, Token, Wait
 from ...inference.schedule.rescaling import rescaled
-from ...program import Bind, Copy, For, Gemm, If, Place, Stmt, Store, Sync
+from ...program import Bind, Copy, For, Gemm, If, Place, Stmt, Store
 from ...program.visit import mapped, read_buffers, statements, written_buffers
 from .barriers import UniformIf
 from .edges import holds_from
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from .roles import Roles
     from .sums import Sums
 
-COPY, MAIN = "copy", "main"
-OWN_BARRIER = 1  # of the user's threads; 0 is the whole block's
+COPY = "copy"
 
 
 def _storages(s: Stmt) -> set[Buffer]:
@@ -59,7 +58,9 @@ class RoleLoop:
         self.context, self.engines = self.roles.context, self.roles.engines
         self.ops = self.roles.ops(self.name)
         self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
-        self.rewritten = {b.storage for s in statements(self.loop.body) for b in written_buffers(s)}
+        self.computes = self.stream != COPY
+        mine = (s for op, s in self.ops.items() if self.ops_stream(op) == self.stream)
+        self.rewritten = {b.storage for s in statements(mine) for b in written_buffers(s)}
         self.acting: bool | None = None
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
@@ -67,7 +68,7 @@ class RoleLoop:
                 self.binds[s.var] = substitute(s.value, self.binds)
 
     def statements(self) -> Iterator[Stmt]:
-        sums = self.roles.sums if self.stream == MAIN else None
+        sums = self.roles.sums if self.computes else None
         if sums and (kept := [c for c in self.accumulators() if c not in self.fresh()]):
             yield from (*sums.put(*kept), sums.meet(), sums.memory.after())
         base: Expr = const(0)
@@ -81,9 +82,9 @@ class RoleLoop:
             base = Var("base", INT32, self.context.unique("base"))
             self.context.ranges[base] = Interval(0, None)
             yield Bind(base, Load(self.counter, ()))
-        if self.stream == MAIN and any(self.operands_of_threads(s) - self.rewritten for s in self.products()):
+        if self.computes and any(self.operands_of_threads(s) - self.rewritten for s in self.products()):
             yield from self.shown()  # before the loop: nobody writes them while it runs
-        late = late_sums(self.context, self.loop) if self.stream == MAIN else []
+        late = [s for s in late_sums(self.context, self.loop) if self.ops_stream(s.reduces[0]) == self.stream]
         self.context.apart |= {name for s in late for name in s.reduces}
         for s in late:
             yield from s.split(self.context)
@@ -99,8 +100,8 @@ class RoleLoop:
             self.wait_group,
             self.left_out,
             self.waited,
-            (*self.settled(not self.ends_settled()), *self.leads_read()) if self.stream == MAIN else (),
-            tuple(self.settled()) if self.stream == MAIN else (),
+            (*self.settled(not self.ends_settled()), *self.leads_read()) if self.computes else (),
+            tuple(self.settled()) if self.computes else (),
             self.in_turn,
             tuple(self.roles.turns.begin()),
             tuple(self.roles.turns.end()),
@@ -122,11 +123,11 @@ class RoleLoop:
 
         Two products and what lies between them are a chain; a group alone would leave the engine idle while it computes.
         """
-        order = [s.op for s in self.schedule.streams[MAIN] if self.roles.on_engine(s.op)]
+        order = [s.op for s in self.schedule.streams[self.stream] if self.roles.on_engine(s.op)]
         apart = all(self.context.plan.atoms[op].warps == (self.roles.groups, 1) for op in order)
         meeting = any(self.operands_of_threads(s) & self.rewritten for s in self.products())
         alone = self.roles.sums is None and self.roles.turns.possible
-        if self.stream != MAIN or len(order) < 2 or not apart or meeting or not alone:
+        if not self.computes or len(order) < 2 or not apart or meeting or not alone:
             return "", ""
         return order[0], order[-1]
 
@@ -139,7 +140,7 @@ class RoleLoop:
             op = next(op for op, t in self.ops.items() if t is s)
             return self.schedule.step(op).stage > 0
 
-        return self.roles.leads.read_early(self.loop, late)
+        return [s for s in self.roles.leads.read_early(self.loop, late) if self.roles.concerns(s)]
 
     def leads_read(self) -> Iterator[Stmt]:
         for s in self.read_early():
@@ -206,9 +207,9 @@ class RoleLoop:
     # The user's threads.
 
     def own_op(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
-        s = self.ops.get(op)
+        s, shown = self.ops.get(op), False
         if self.meets and self.schedule.ops[op].kind == MEET:
-            yield Sync(OWN_BARRIER, self.context.threads)
+            yield self.context.meet()
         if s is not None and not is_end(op):
             outside = self.context.slots
             self.context.slots = outside | {b: self.roles.ring(b, instance)[1] for b in self.own_rings}
@@ -220,10 +221,11 @@ class RoleLoop:
                 if self.schedule.ops[op].seldom:
                     own = self.if_any(s, own)
                 yield from self.where_needed(op, own, values)
-                if self.meets and self.shown_by(s):
+                shown = self.meets and self.shown_by(s)
+                if shown:
                     yield self.engines.visible()
             self.context.slots = outside
-        yield from self.tell(op, instance)
+        yield from self.tell(op, instance, shown)
 
     def if_any(self, s: Stmt, own: Iterable[Stmt]) -> tuple[Stmt, ...]:
         """``own``, which multiplies an accumulator by factors, in groups with a factor that is not one.
@@ -241,18 +243,19 @@ class RoleLoop:
         some = Var("some", BOOL, self.context.unique("some"))
         body = (self.engines.settle("tensor", 0), hold(self.context, self.engines, acc.storage), *own)
         ask = self.engines.somewhere(
-            self.context.simple(differs), self.roles.stores.number, self.roles.rules.group, some
+            self.context.simple(differs), self.roles.group_barrier, self.roles.rules.group, some
         )
         return ask, UniformIf(some, body)
 
     @cached_property
     def masks(self) -> dict[str, Expr]:
         """Steps that change a tile only under a condition."""
-        return {op: c for op, s in self.ops.items() if (c := changes(self.context, s)) is not None}
+        own = ((op, s) for op, s in self.ops.items() if self.ops_stream(op) == self.stream)
+        return {op: c for op, s in own if (c := changes(self.context, s)) is not None}
 
     def masked_from(self, step: Var) -> Expr | None:
         """The kernel step from which on the one step with a mask has something to do; None: it is asked at each."""
-        if self.stream != MAIN or len(self.masks) != 1:
+        if not self.computes or len(self.masks) != 1:
             return None
         ((op, condition),) = self.masks.items()
         iteration = binary("-", step, self.schedule.step(op).stage)
@@ -268,7 +271,7 @@ class RoleLoop:
     def needed(self) -> dict[str, Expr]:
         """When a step has anything to do, where that is not always; of a product: when its accumulator is not begun by it."""
         out: dict[str, Expr] = {}
-        if self.stream != MAIN:
+        if not self.computes:
             return out
         out |= self.masks
         return out if self.roles.sums else {**out, **dict(self._begun())}
@@ -309,13 +312,13 @@ class RoleLoop:
         be asked before it is copied anew, and could miss a phase.
         """
         found = self.roles.arriving.get((self.name, token.name))
-        if found is not None and found.reader == op and self.stream == MAIN:
+        if found is not None and found.reader == op and self.computes:
             return ()  # in front of each part
         sums = self.roles.sums
         if sums is None or self.stream == COPY or not self.roles.signals_itself(op):
             return waits
         touched = any(
-            d.u in token.producers and self.ops_stream(d.v) == MAIN and not self.roles.signals_itself(d.v)
+            d.u in token.producers and self.ops_stream(d.v) != COPY and not self.roles.signals_itself(d.v)
             for d in self.schedule.deps
         )
         return waits if touched else (sums.leader(*waits),)
@@ -344,7 +347,7 @@ class RoleLoop:
         """Whether an earlier wait has told ``op`` of the newest ``u``: its registers may have been used since, and must not be
         named again, or the compiler would finish what is done with them before this wait.
         """
-        steps = self.schedule.streams[MAIN]
+        steps = self.schedule.streams[self.stream]
         at = next(n for n, s in enumerate(steps) if s.op == op)
         for s in (*reversed(steps[:at]), *reversed(steps[at:])):
             for w in s.waits if s.op != op else ():
@@ -365,7 +368,7 @@ class RoleLoop:
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
         if op in self.needed:
             accumulate = self.context.simple(substitute(self.needed[op], self.values(iteration)))
-        order = [t.op for t in self.schedule.streams[MAIN] if self.roles.on_engine(t.op)]
+        order = [t.op for t in self.schedule.streams[self.stream] if self.roles.on_engine(t.op)]
         if len(order) > 1 and op == order[0]:
             for c in self.register_operands():
                 yield hold(self.context, self.engines, c)
@@ -399,7 +402,7 @@ class RoleLoop:
     def operands_of_threads(self, s: Gemm) -> set[Buffer]:
         """Operands in shared memory that the threads write, not a copy engine."""
         found = {x.storage for x in (s.a.buffer, s.b.buffer) if x.space is Space.SHARED}
-        return found - self.roles.rings.keys()
+        return found - self.roles.rings.keys() - (self.roles.handed_over - self.rewritten)
 
     @cached_property
     def meets(self) -> bool:
@@ -408,17 +411,17 @@ class RoleLoop:
         Elsewhere barriers stand where the threads' own accesses ask for them.
         """
         written = (self.operands_of_threads(s) & self.rewritten for s in self.products())
-        return self.stream == MAIN and self.roles.sums is None and any(written)
+        return self.computes and self.roles.sums is None and any(written)
 
     def shown_by(self, s: Stmt) -> bool:
         """Whether threads write in ``s`` what products read: then each says so at once, and a barrier follows."""
         read = {b for t in self.products() for b in self.operands_of_threads(t)}
-        return bool(read & {b.storage for b in written_buffers(s)})
+        return bool(read & {b.storage for x in statements((s,)) for b in written_buffers(x)})
 
     def shown(self) -> Iterator[Stmt]:
         """What all of the user's threads wrote to shared memory is there for the engine's products."""
         yield self.engines.visible()
-        yield Sync(OWN_BARRIER, self.context.threads)
+        yield self.context.meet()
 
     def renamed(self, s: Stmt, values: dict[Var, Expr]) -> Stmt:
         """``s`` with variables replaced; it and what is in it keep the names of their nodes."""
@@ -433,14 +436,14 @@ class RoleLoop:
 
         return body((s,))[0]
 
-    def tell(self, op: str, instance: Expr) -> Iterator[Stmt]:
-        """Arrive at the tokens that wait for this op."""
+    def tell(self, op: str, instance: Expr, shown: bool) -> Iterator[Stmt]:
+        """Arrive at the tokens that wait for this op. ``shown``: engines see already what it wrote."""
         tokens = [t for t in self.schedule.tokens.values() if t.kind == SIGNAL and op in t.producers]
         if not tokens:
             return
         by_engine = self.roles.sums is not None and self.roles.signals_itself(op)
         if not is_end(op) and not by_engine:
-            yield from self.roles.signals.handed_back()
+            yield from self.roles.signals.handed_back(not shown and not self.among_threads(op))
         for token in tokens:
             place = self.roles.signals.at(self.name, token, instance)
             if by_engine and self.roles.sums is not None:
@@ -454,9 +457,16 @@ class RoleLoop:
             else:
                 yield If(binary("==", inside, 0), (self.engines.arrive(place),))
 
+    def among_threads(self, op: str) -> bool:
+        """Whether an op touches in shared memory only what threads alone read and write."""
+        s = self.ops.get(op)
+        engines = {b for n, t in self.ops.items() if n in self.context.plan.engines for b in _storages(t)}
+        touched = {b for b in _storages(s) if b.space is Space.SHARED} if s is not None else set[Buffer]()
+        return bool(touched) and not touched & engines
+
     def ends_settled(self) -> bool:
         """Whether each kernel step ends with a wait for all products."""
-        steps = self.schedule.streams[MAIN]
+        steps = self.schedule.streams[self.stream]
         last = max((n for n, s in enumerate(steps) if self.roles.on_engine(s.op)), default=-1)
         return any(
             self.schedule.tokens[w.token].kind == "group" and w.distance == 0 and not s.stage
@@ -469,8 +479,12 @@ class RoleLoop:
         return tuple(dict.fromkeys(s.c.buffer.storage for s in self.products()))
 
     def products(self) -> list[Gemm]:
-        """Those of the matrix engine."""
-        return [s for op, s in self.ops.items() if isinstance(s, Gemm) and self.roles.on_engine(op)]
+        """Those of the matrix engine that this stream starts."""
+        return [
+            s
+            for op, s in self.ops.items()
+            if isinstance(s, Gemm) and self.roles.on_engine(op) and self.ops_stream(op) == self.stream
+        ]
 
     def fresh(self) -> set[Buffer]:
         """Those of them that the first product begins."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ...dtypes import BOOL, HANDLE, INT32, UINT64
+from ...errors import InternalError
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
 from ...inference.schedule.program import Schedule, Token
+from ...inference.teams import FRONT, OWN, Teams, read, written
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Place, Stmt, Store, Sync
 from ...program.visit import statements
 from .arena import Arena, placed_tiles
@@ -21,15 +24,16 @@ from .arriving import arriving
 from .barriers import Pending, synchronised
 from .box_store import GROUP_BARRIERS, BoxStore
 from .boxes import BoxMap
-from .context import Context
+from .context import Context, Team
 from .engine_gemm import hold, product, zero
 from .following import leaving, waiting
 from .leads import LEAD, Leads
+from .matrix_store import matrix_store
 from .persistent import Walk, walk
 from .places import slot_size, tile
 from .residency import resident, tile_bytes
 from .reuse import reuse
-from .role_loop import COPY, MAIN, OWN_BARRIER, RoleLoop, is_end
+from .role_loop import COPY, RoleLoop, is_end
 from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
 from .sums import Sums
@@ -42,6 +46,8 @@ REGISTER_FILE = 65536
 REGISTER_STEP = 8  # registers of a group change in steps of 8
 MOST_REGISTERS = 240
 RESERVED = 2048  # bytes of shared memory: tokens, and what alignment costs
+TEAMS_BARRIER, FRONT_BARRIER = 15, 14  # named barriers: of both teams, and of the front
+ADDING_REGISTERS = 168  # of a thread that only adds up: 128 sums, and what addresses take
 STAGING = 16384  # bytes that the results of a group should find on their way out: 128 rows of 128
 
 Lower = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
@@ -114,6 +120,12 @@ class Roles:
         self.places = Arena({}, {}, 0)
         self.sharing = self.walk.sharing
         self.groups = self.launch.thread_count // rules.group
+        self.teams = Teams.of(self.launch)
+        self.own = self.context.team
+        front = Var("front", INT32, self.context.unique("front"))
+        beside = self.launch.front.threads if self.launch.front else 0
+        self.context.ranges[front] = Interval(0, max(0, beside - 1))
+        self.front = Team(FRONT, front, beside, FRONT_BARRIER)
         self.group = Var("group", INT32, self.context.unique("group"))
         self.context.ranges[self.group] = Interval(0, self.groups - 1)
         self.names = {id(s): name for name, s in self.loops.items()}
@@ -122,6 +134,8 @@ class Roles:
             name: Var("hint", UINT64, self.context.unique("hint"))
             for name in reuse(self.launch, plan.bulk, plan.info)
         }
+        if self.teams is not None and not self.loops:
+            raise InternalError("a launch with a front has no loop for it", self.launch.span)
         self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
         memory = self.context.instructions.sums
         apart = memory is not None and has_products(self.context, self.launch)
@@ -143,6 +157,7 @@ class Roles:
             self.walk.turn,
             self.walk.repeats,
             self.on_engine_now,
+            self.readers_of,
         )
         self.rings |= self.leads.depth
         for storage in self.rings:
@@ -207,7 +222,7 @@ class Roles:
         """The whole launch: tokens are set up, then each role goes its way."""
         if not self.copies_ahead:
             return self.alone()
-        mine, ahead = self.own_role(), self.copy_role()
+        mine, ahead = self.own_roles(), self.copy_role()
         thread = self.context.thread
         body = (
             *(self.walk.deal.tables() if self.walk.deal else ()),
@@ -224,7 +239,8 @@ class Roles:
             self.launch,
             vars=self.walk.vars,
             grid=self.walk.grid,
-            threads=(self.context.threads + self.rules.group,),
+            threads=(self.context.threads + self.rules.group + self.front.threads,),
+            front=None,
             thread_vars=(thread,),
             body=body,
             layouts=(),
@@ -234,7 +250,9 @@ class Roles:
     def alone(self) -> Launch:
         """The launch where no copy runs ahead: the user's threads do it all, and only products are asynchronous."""
         thread, group = self.context.thread, self.rules.group
-        body = (self.engines.uniform(binary("//", thread, group), self.group), *self.own_role())
+        if self.teams is not None:
+            raise InternalError("a front without copies that run ahead", self.launch.span)
+        body = (self.engines.uniform(binary("//", thread, group), self.group), *self.own_roles())
         if self.sums:
             tokens = If(binary("==", thread, 0), self.signals.prepare())
             body = (body[0], tokens, *self.sums.reserve(), Sync(), *body[1:], *self.sums.release())
@@ -249,45 +267,99 @@ class Roles:
             swizzle=None,
         )
 
-    def quota(self, more: bool) -> tuple[Stmt, ...]:
+    def quota(self, stream: str) -> tuple[Stmt, ...]:
         """Registers move from the threads that copy to those that compute, if these could use them."""
         if not self.copies_ahead:
             return ()
-        threads = (self.context.threads + self.rules.group) * self.resident
-        each = REGISTER_FILE // threads // REGISTER_STEP * REGISTER_STEP
+        file = REGISTER_FILE // self.rules.group // self.resident
+        each = file // (self.groups + 1) // REGISTER_STEP * REGISTER_STEP
+        if self.teams is not None:
+            return self.quota_of_teams(stream, file)
         if each >= MOST_REGISTERS or self.groups not in FEW_REGISTERS:
             return ()
         few = FEW_REGISTERS[self.groups]
         many = (each * (self.groups + 1) - few) // self.groups // REGISTER_STEP * REGISTER_STEP
-        return (self.engines.registers(min(MOST_REGISTERS, many) if more else few, more),)
+        return (self.engines.registers(few if stream == COPY else min(MOST_REGISTERS, many), stream != COPY),)
 
-    def own_role(self) -> tuple[Stmt, ...]:
-        body = tuple(t for s in self.launch.body for t in self.own(s))
+    def quota_of_teams(self, stream: str, file: int) -> tuple[Stmt, ...]:
+        """Teams of one group each have as many registers; several groups that only add up have what that takes."""
+        few = FEW_REGISTERS[2]
+        own = (file - few) // 2 if self.groups == 1 else ADDING_REGISTERS
+        share = {COPY: few, OWN: own, FRONT: file - few - self.groups * own}[stream]
+        share = min(MOST_REGISTERS, share // REGISTER_STEP * REGISTER_STEP)
+        return (self.engines.registers(share, share > file // (self.groups + 2)),)
+
+    def own_roles(self) -> tuple[Stmt, ...]:
+        """What the user's threads do, and the front where there is one."""
+        body = self.lowered()
+        with self.context.working_as(self.front):
+            front = self.lowered() if self.teams else ()
         # nothing in a tile outlives the work on one tile of the grid
-        self.places = placed_tiles(self.context, body, self.resident)
-        apart = {self.context.tiles[b] for b in self.rings} | {self.signals.words} | set(self.stores.staged)
-        pending = Pending(self.places.sharing, frozenset(apart))
+        self.places = placed_tiles(self.context, (*body, *front), self.resident, apart=bool(front))
+        mine = self.own_role(body)
+        if self.teams is None:
+            return mine
+        first = self.launch.thread_count + self.rules.group
+        with self.context.working_as(self.front):
+            thread = Bind(self.front.thread, binary("-", self.own.thread, first))
+            front = (thread, *self.own_role(front))
+        return (If(binary("==", self.group, self.groups + 1), front, mine),)
+
+    def lowered(self) -> tuple[Stmt, ...]:
+        """The statements of a team for one tile of the grid."""
+        return tuple(t for s in self.launch.body if self.concerns(s) for t in self.own_statement(s))
+
+    def concerns(self, s: Stmt) -> bool:
+        """Whether the present team does something for a statement of the launch's body."""
+        if self.teams is None or isinstance(s, Alloc | Bind | For):
+            return True
+        return self.context.team.stream in self.teams.of_statement(s)
+
+    def own_role(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        stream = self.context.team.stream
+        apart = {self.context.tiles[b] for b in self.rings | dict.fromkeys(self.handed_over)}
+        pending = Pending(
+            self.places.sharing, frozenset(apart | {self.signals.words} | set(self.stores.staged))
+        )
         around = self.walk.around(body)
-        body = synchronised(around, pending, Sync(OWN_BARRIER, self.context.threads))
+        body = synchronised(around, pending, self.context.meet())
         after = self.context.instructions.succession
         in_turn = any(any(loop.in_turn) for loop in self.role_loops())
         return (
-            *self.quota(more=True),
+            *self.quota(stream),
             *(self.sums.start() if self.sums else ()),
-            *self.start_counters(MAIN),
+            *self.start_counters(stream),
             *(self.turns.start() if in_turn else ()),
             *leaving(after, waiting(after, body)),
-            *self.drained(MAIN),
+            *self.drained(stream),
             *(self.turns.finish() if in_turn else ()),
-            *self.stores.finish(),
+            *(self.stores.finish() if stream == OWN else ()),
         )
 
-    def own(self, s: Stmt) -> Iterator[Stmt]:
-        """A statement of the launch as the user's threads run it, and that they have read tiles filled ahead."""
+    @cached_property
+    def handed_over(self) -> frozenset[Buffer]:
+        """Tiles that one team writes and the other reads."""
+        if self.teams is None:
+            return frozenset()
+        return self.teams.handed_over
+
+    def own_statement(self, s: Stmt) -> Iterator[Stmt]:
+        """A statement of the launch as a team runs it, and that it has read tiles filled ahead."""
+        tiles = self.teams.handed_over if self.teams and not isinstance(s, For) else frozenset[Buffer]()
+        gives, takes = bool(tiles & written(s)), bool(tiles & read(s))
+        if (gives or takes) and self.walk.repeats:
+            yield self.both_meet()  # what was handed over in the turn before has been read
+        if takes:
+            yield self.both_meet()
         yield from self.lower((s,))
+        if gives:
+            yield self.both_meet()
         for lead in self.leads.copies.values():
-            if s is self.leads.last(lead) and not self.read_early(lead):
+            if s is self.leads.last(lead) and self.concerns(lead) and not self.read_early(lead):
                 yield from self.leads.released(lead, self.signals)
+
+    def both_meet(self) -> Stmt:
+        return Sync(TEAMS_BARRIER, self.own.threads + self.front.threads)
 
     def copy_role(self) -> tuple[Stmt, ...]:
         body = tuple(t for s in self.launch.body for t in self.copying(s))
@@ -298,7 +370,7 @@ class Roles:
         work = If(chosen, (*hints, *self.start_counters(COPY), *copies, *self.drained(COPY)))
         first = self.context.threads + self.context.plan.info.subgroup
         return (
-            *self.quota(more=False),
+            *self.quota(COPY),
             If(binary("<", self.context.thread, first), (self.engines.elected(chosen), work)),
         )
 
@@ -308,7 +380,8 @@ class Roles:
 
     def role_loops(self) -> list[RoleLoop]:
         """The scheduled loops as the user's threads run them."""
-        return [RoleLoop(self, n, s, self.schedules[n], MAIN, None) for n, s in self.loops.items()]
+        stream = self.context.team.stream
+        return [RoleLoop(self, n, s, self.schedules[n], stream, None) for n, s in self.loops.items()]
 
     def fill_lead(self, s: Copy) -> Iterator[Stmt]:
         """Start the boxes of a tile that is filled once for each tile of the grid."""
@@ -358,8 +431,11 @@ class Roles:
             case Copy() if id(s) in self.leads.copies:
                 return self.leads.wait(s, self.signals)
             case Copy():
-                stored = self.stores.store(s)
-                return None if stored is None else iter(stored)
+                stored = self.stores.store(s) if self.context.team is self.own else None
+                if stored is not None:
+                    return iter(stored)
+                groups = self.context.threads // self.rules.group
+                return matrix_store(self.context, self.engines, s, self.team_group, groups)
             case _:
                 return None
 
@@ -385,7 +461,7 @@ class Roles:
         shared = {x.storage for x in (s.a.buffer, s.b.buffer) if x.space is Space.SHARED}
         if shared - self.rings.keys() or sums:
             yield self.engines.visible()
-            yield Sync(OWN_BARRIER, self.context.threads)
+            yield self.context.meet()
         if sums and not s.clear:
             yield sums.memory.after()
         yield from self.multiply(op, s, const(0 if s.clear else 1))
@@ -401,17 +477,19 @@ class Roles:
     ) -> Iterator[Stmt]:
         """Start the products of a gemm: each group its own. ``arriving`` as in the engine's task."""
         at = self.sums.at(s.c.buffer.storage) if self.sums else None
-        started = self.engines.multiply(product(self.context, op, s, self.group, accumulate, at, arriving))
+        started = self.engines.multiply(
+            product(self.context, op, s, self.team_group, accumulate, at, arriving)
+        )
         yield from (self.sums.leader(*started),) if self.sums else started
 
     # Loops.
 
     def own_loop(self, s: For) -> Iterator[Stmt]:
         """The loop; where it may have no iteration, accumulators that its first product would begin are set to zero."""
-        fresh = self.fresh(s)
+        fresh = self.fresh(s) if self.context.team is self.own else ()
         if fresh and not (isinstance(s.extent, int) and s.extent > 0):
             yield If(binary("<=", s.extent, 0), tuple(zero(self.context, self.engines, c) for c in fresh))
-        yield from self.steps(s, MAIN)
+        yield from self.steps(s, self.context.team.stream)
 
     def fresh(self, loop: For) -> tuple[Buffer, ...]:
         """Accumulators that the first product of a loop begins."""
@@ -473,10 +551,32 @@ class Roles:
             return self.leads.arrivals(token)
         copies = [p for p in token.producers if p in self.context.plan.bulk]
         own = [p for p in token.producers if p not in self.context.plan.bulk]
-        subgroups = self.context.threads // self.context.plan.info.subgroup
         many = self.sharing.blocks if self.releases_shared(loop, token) and self.sharing else 1
         once = {p for p in own if is_end(p) or self.signals_itself(p)}
-        return bool(copies) + many * sum(self.groups if p in once else subgroups for p in own)
+        threads = (self.threads_of(self.schedules[loop].ops[p].stream) for p in own)
+        each = (
+            n // (self.rules.group if p in once else self.context.plan.info.subgroup)
+            for n, p in zip(threads, own, strict=True)
+        )
+        return bool(copies) + many * sum(each)
+
+    def readers_of(self, lead: Copy) -> int:
+        """Threads of the teams that read a tile filled outside of loops."""
+        return self.teams.threads(self.teams.of_statement(lead)) if self.teams else self.own.threads
+
+    def threads_of(self, stream: str) -> int:
+        return self.front.threads if stream == FRONT else self.own.threads
+
+    @property
+    def group_barrier(self) -> Expr:
+        """The number of the barrier of this thread's group."""
+        team = self.context.team
+        return const(team.barrier) if team.threads == self.rules.group else self.stores.number
+
+    @property
+    def team_group(self) -> Expr:
+        """This thread's group in its team."""
+        return self.group if self.context.team is self.own or self.teams is None else const(0)
 
     def signals_itself(self, op: str) -> bool:
         """Whether the matrix engine arrives at tokens when it has done an op."""

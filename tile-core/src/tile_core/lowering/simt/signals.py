@@ -94,11 +94,14 @@ class Signals:
         all_of_it = (self.engines.wait(self.at(loop, token, before, part), parity) for part in parts)
         yield If(binary(">=", before, 0), tuple(all_of_it))
 
-    def handed_back(self) -> Iterator[Stmt]:
-        """Before a subgroup arrives for tiles that its threads read themselves, and that a copy engine writes next.
+    def handed_back(self, by_engine: bool = True) -> Iterator[Stmt]:
+        """Before a subgroup arrives for tiles that its threads read or wrote themselves.
+
+        ``by_engine``: an engine writes or reads them next.
 
         Reads by threads and writes by the engine go different ways to shared memory (PTX ISA, "Proxies"): that the reads were
         issued first does not make them first there. Each thread that read has to say so.
         """
-        yield self.engines.visible()
+        if by_engine:
+            yield self.engines.visible()
         yield self.engines.subgroup_sync()

@@ -27,7 +27,10 @@ def rows_of_threads(c: Layout) -> bool:
 
 @dataclass
 class Staged(ABC):
-    """``c``: layout of the registers; ``layout``: of a staging tile, one after the other in ``stage``."""
+    """``c``: layout of the registers; ``layout``: of a staging tile, one after the other in ``stage``.
+
+    ``first``: the row of the tile that this group's ``height`` rows begin at, where groups share one.
+    """
 
     context: Context
     engines: BulkEngines
@@ -36,12 +39,14 @@ class Staged(ABC):
     registers: Buffer
     stage: Buffer
     s: Copy
+    first: Expr = const(0)
+    height: int = 0
 
     def __post_init__(self) -> None:
         rules = self.context.plan.info.bulk
         assert rules is not None
         self.group = rules.group
-        self.rows, self.width = self.layout.shape
+        self.rows, self.width = self.height or self.layout.shape[0], self.layout.shape[1]
         self.words = self.context.private("packed", 4, UINT32)
 
     @property
@@ -92,7 +97,7 @@ class StagedMatrices(Staged):
         thread, lanes = self.context.thread, self.context.plan.info.subgroup
         inside = binary("%", thread, self.group)
         row = binary("*", binary("//", inside, lanes), 16)
-        return row, binary("%", thread, lanes)
+        return binary("+", self.first, row), binary("%", thread, lanes)
 
     def matrices(self, at: Expr, block: int, column: int, c: int) -> Iterator[Stmt]:
         """Four 8x8 matrices: 16 rows by 16 columns of each subgroup. Thread i gives the address of row i % 16, half i // 16."""
