@@ -72,7 +72,7 @@ def fold(state, scores, weights, acc, scale, slack=0):
 
 @T.macro
 def finish(state, acc, lse, scale):
-    """Divide by the sums, by way of their reciprocals; ``lse``, a tile, gets the logarithm (base e) of each row's sum. A row without keys: 0 and -inf."""
+    """Divide by the sums; ``lse``, a tile, gets the logarithm (base e) of each row's sum. A row without keys: 0 and -inf."""
     rows, columns = acc.shape
     for i in T.Parallel(rows):
         state.rescale[i] = T.if_then_else(state.total[i] > 0, 1 / state.total[i], 0)

@@ -14,7 +14,8 @@ from ...layout.layout import Layout
 from ...layout.panels import span_tile
 from ...program import Copy, If, Place, Region, Stmt, Sync
 from ...verification.comparisons import never_above
-from .context import Context
+from .arena import size_of
+from .context import Context, Team
 from .sole_store import sole_store
 from .staged_results import StagedMatrices, StagedRows, rows_of_threads
 
@@ -24,19 +25,24 @@ MOST_BUFFERS = 4
 
 @dataclass
 class BoxStore:
-    """Stores of one launch. ``spare``: bytes of shared memory that they may take; ``box``: the parameter of a tensor's boxes."""
+    """Stores of one team of a launch. ``spare``: bytes of shared memory that they may take; ``box``: the parameter of a tensor's
+    boxes; ``free``: tiles that nobody uses any more when results are stored.
+    """
 
     context: Context
+    team: Team
     group: Var
     box: Callable[[BoxCopy], Var]
     spare: int
+    free: tuple[Buffer, ...] = ()
     staged: list[Buffer] = field(default_factory=list[Buffer])
 
     def __post_init__(self) -> None:
         rules, engines = self.context.plan.info.bulk, self.context.instructions.bulk
         assert rules is not None and engines is not None
         self.rules, self.engines = rules, engines
-        self.groups = self.context.threads // rules.group
+        self.groups = self.team.threads // rules.group
+        self.spare = max(self.spare, *(size_of(self.context.tiles[b]) for b in self.free), 0)
 
     def store(self, s: Copy) -> tuple[Stmt, ...] | None:
         """The statements of a copy from a fragment to a tensor; None if it is not for the copy engine."""
@@ -100,7 +106,11 @@ class BoxStore:
     def tile(self, dtype: DType, elements: int) -> Buffer:
         """Staging tiles, shared by all stores of one type."""
         for b in self.staged:
-            if b.dtype == dtype and b.shape[0] == elements:
+            if b.dtype == dtype and (b.shape[0] == elements or b in self.reused):
+                return b
+        for b in (self.context.tiles[b] for b in self.free if b.dtype == dtype):
+            if b not in self.staged and size_of(b) >= elements * dtype.bits // 8:
+                self.staged.append(b)
                 return b
         out = self.context.scratch("stored", elements, dtype)
         self.staged.append(out)
@@ -108,13 +118,19 @@ class BoxStore:
         return out
 
     @property
+    def reused(self) -> set[Buffer]:
+        return {self.context.tiles[b] for b in self.free}
+
+    @property
     def number(self) -> Expr:
         """That of the barrier of this group's threads."""
-        return const(1) if self.groups == 1 else self.context.simple(binary("+", self.group, GROUP_BARRIERS))
+        if self.groups == 1:
+            return const(self.team.barrier)
+        return self.context.simple(binary("+", self.group, GROUP_BARRIERS))
 
     def meet(self) -> Stmt:
         """All threads of this group."""
-        return Sync(1 if self.groups == 1 else self.number, self.rules.group)
+        return Sync(self.team.barrier if self.groups == 1 else self.number, self.rules.group)
 
     def leader(self, *body: Stmt) -> Stmt:
         return If(binary("==", binary("%", self.context.thread, self.rules.group), 0), body)

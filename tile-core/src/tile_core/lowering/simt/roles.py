@@ -186,7 +186,10 @@ class Roles:
             rules.group,
             GROUP_BARRIERS + self.groups,
         )
-        self.stores = BoxStore(self.context, self.group, self.box, self.spare())
+        self.stores = BoxStore(self.context, self.own, self.group, self.box, self.spare(), self.freed(OWN))
+        only = Var("only", INT32, self.context.unique("only"))
+        self.context.ranges[only] = Interval(0, 0)
+        self.front_stores = BoxStore(self.context, self.front, only, self.box, 0, self.freed(FRONT))
         self.sums = (
             Sums(
                 self.context,
@@ -206,6 +209,20 @@ class Roles:
     def lead_slots(self) -> dict[Buffer, Expr]:
         """Where the slots of this turn begin."""
         return {b: self.ring(b, self.walk.turn)[1] for b, n in self.leads.depth.items() if n > 1}
+
+    @property
+    def reusing(self) -> bool:
+        """Whether results on their way out are staged in tiles that the loop used: nothing is copied to these behind it."""
+        return self.teams is not None and not self.walk.repeats
+
+    def freed(self, stream: str) -> tuple[Buffer, ...]:
+        """Tiles of the loop that a team may use behind it."""
+        rings = [b for b in self.rings if b not in self.leads.depth] if self.reusing else []
+        return tuple(rings[0::2] if stream == OWN else rings[1::2])
+
+    @property
+    def team_stores(self) -> BoxStore:
+        return self.stores if self.context.team is self.own else self.front_stores
 
     def spare(self) -> int:
         """Bytes of shared memory that no tile of the user and no ring takes."""
@@ -302,7 +319,8 @@ class Roles:
         first = self.launch.thread_count + self.rules.group
         with self.context.working_as(self.front):
             thread = Bind(self.front.thread, binary("-", self.own.thread, first))
-            front = (thread, *self.own_role(front))
+            only = Bind(self.front_stores.group, const(0))
+            front = (thread, only, *self.own_role(front))
         return (If(binary("==", self.group, self.groups + 1), front, mine),)
 
     def lowered(self) -> tuple[Stmt, ...]:
@@ -319,7 +337,7 @@ class Roles:
         stream = self.context.team.stream
         apart = {self.context.tiles[b] for b in self.rings | dict.fromkeys(self.handed_over)}
         pending = Pending(
-            self.places.sharing, frozenset(apart | {self.signals.words} | set(self.stores.staged))
+            self.places.sharing, frozenset(apart | {self.signals.words} | set(self.team_stores.staged))
         )
         around = self.walk.around(body)
         body = synchronised(around, pending, self.context.meet())
@@ -333,7 +351,7 @@ class Roles:
             *leaving(after, waiting(after, body)),
             *self.drained(stream),
             *(self.turns.finish() if in_turn else ()),
-            *(self.stores.finish() if stream == OWN else ()),
+            *self.team_stores.finish(),
         )
 
     @cached_property
@@ -352,7 +370,7 @@ class Roles:
         if takes:
             yield self.both_meet()
         yield from self.lower((s,))
-        if gives:
+        if gives or (self.reusing and isinstance(s, For)):
             yield self.both_meet()
         for lead in self.leads.copies.values():
             if s is self.leads.last(lead) and self.concerns(lead) and not self.read_early(lead):
@@ -431,7 +449,7 @@ class Roles:
             case Copy() if id(s) in self.leads.copies:
                 return self.leads.wait(s, self.signals)
             case Copy():
-                stored = self.stores.store(s) if self.context.team is self.own else None
+                stored = self.team_stores.store(s)
                 if stored is not None:
                     return iter(stored)
                 groups = self.context.threads // self.rules.group
@@ -570,8 +588,7 @@ class Roles:
     @property
     def group_barrier(self) -> Expr:
         """The number of the barrier of this thread's group."""
-        team = self.context.team
-        return const(team.barrier) if team.threads == self.rules.group else self.stores.number
+        return self.team_stores.number
 
     @property
     def team_group(self) -> Expr:
