@@ -57,7 +57,8 @@ def decode(
             T.copy(Q[bz, by * block_H : (by + 1) * block_H, :], Q_shared)
             T.fill(acc, 0)
             start(state)
-            steps = T.ceildiv(lengths[bz], tiles * block_N)
+            length = lengths[bz]
+            steps = T.ceildiv(length, tiles * block_N)
             share = T.ceildiv(steps, splits)
             begin = T.min(bx * share, steps)
             for k in T.Pipelined(begin, T.min(begin + share, steps), num_stages=num_stages):
@@ -74,7 +75,7 @@ def decode(
                 for n in [*range(tiles)]:
                     first, score = (k * tiles + n) * block_N, scores[n]
                     for i, j in T.Parallel(block_H, block_N):
-                        hidden = first + j >= lengths[bz]
+                        hidden = first + j >= length
                         score[i, j] = T.if_then_else(hidden, -T.infinity("float32"), score[i, j])
                     fold(state, score, weights, acc, scale, slack=8)
                     T.gemm(weights, KV_shared[n][:, :dim], acc, policy=T.GemmWarpPolicy.FullCol)

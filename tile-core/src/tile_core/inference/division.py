@@ -129,7 +129,7 @@ class _Division:
         before = [t for s in body[:at] for t in self.everywhere(s)]
         before += [t for b, team in carried for t in self.seen(b, team)]
         entered = {b: set(teams) for b, teams in self.valid.items()}
-        inner = [t for s, team in self._assigned() for t in self.step(s, (team,) if team else TEAMS)]
+        inner = [t for s, team in self.assigned for t in self.step(s, (team,) if team else TEAMS)]
         inner += [t for b, team in carried for t in self.seen(b, team)]
         # there may be no iteration
         self.valid = {b: teams & entered.get(b, teams) for b, teams in self.valid.items()}
@@ -142,7 +142,8 @@ class _Division:
 
     # Who does what.
 
-    def _assigned(self) -> Iterator[tuple[Stmt, str]]:
+    @cached_property
+    def assigned(self) -> list[tuple[Stmt, str]]:
         """The loop's statements with the team of each; "" if it is for both, or for no threads.
 
         What is computed between two steps on a first product's result is for the team of the next one.
@@ -152,18 +153,18 @@ class _Division:
         if any(len(t) > 1 for t in teams):
             raise _Inseparable
         last = next(iter(next(t for t in reversed(teams) if t)))
+        out: list[tuple[Stmt, str]] = []
         for n, s in enumerate(body):
             touched = fragments(read(s) | written(s))
-            if not touched or touched & set(self.sums):
-                yield s, ""
-                continue
-            yield s, next((next(iter(t)) for t in teams[n:] if t), last)
+            alone = touched and not touched & set(self.sums)
+            out.append((s, next((next(iter(t)) for t in teams[n:] if t), last) if alone else ""))
+        return out
 
     @cached_property
     def users(self) -> dict[Buffer, set[str]]:
         """The teams that use a fragment in the loop."""
         out: dict[Buffer, set[str]] = {}
-        for s, team in self._assigned():
+        for s, team in self.assigned:
             for b in fragments(read(s) | written(s)):
                 out.setdefault(b, set()).update({team} if team else self.adding)
         return out
@@ -177,7 +178,7 @@ class _Division:
         """Fragments that a team finds as the iteration before left them."""
         changed: set[Buffer] = set()
         found: dict[tuple[Buffer, str], None] = {}
-        for s, team in self._assigned():
+        for s, team in self.assigned:
             for t in (team,) if team else self.adding:
                 for b in fragments(needed(s)) - set(self.sums) - self.totals - changed:
                     found[b, t] = None

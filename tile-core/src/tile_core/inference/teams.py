@@ -7,7 +7,7 @@ from the fragments that it touches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..expr import Buffer, Expr, Space, loads
@@ -19,10 +19,13 @@ FRONT, OWN = "front", "main"  # the second team, and the launch's own threads
 
 @dataclass(frozen=True)
 class Teams:
-    """``own``: the fragments of the launch's own threads; all others are the front's."""
+    """``own``: the fragments of the launch's own threads; all others are the front's. ``known``: answers so far, by identity."""
 
     launch: Launch
     own: frozenset[Buffer]
+    known: dict[int, tuple[Stmt, frozenset[str]]] = field(
+        default_factory=dict[int, "tuple[Stmt, frozenset[str]]"], compare=False, repr=False
+    )
 
     @staticmethod
     def of(launch: Launch) -> Teams | None:
@@ -31,6 +34,11 @@ class Teams:
 
     def of_statement(self, s: Stmt) -> frozenset[str]:
         """The teams that a statement is for; one without fragments is for those that read what it writes."""
+        if id(s) not in self.known:
+            self.known[id(s)] = (s, self._found(s))
+        return self.known[id(s)][1]
+
+    def _found(self, s: Stmt) -> frozenset[str]:
         touched = fragments(read(s) | written(s))
         if touched:
             return frozenset({OWN if touched & self.own else FRONT})

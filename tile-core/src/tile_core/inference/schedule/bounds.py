@@ -32,33 +32,49 @@ def least_interval(
     """The same for edges (from, to, clocks, distance) between any nodes. ``most``: an interval that may be long enough."""
     number = {n: k for k, n in enumerate(nodes)}
     plain = [(number[u], number[v], w, d) for u, v, w, d in edges]
-    if not _positive_cycle(len(number), plain, least):
+    if not positive_cycle(len(number), plain, least):
         return least
     low, high = least + 1, most
-    if most <= least or _positive_cycle(len(number), plain, most):
+    if most <= least or positive_cycle(len(number), plain, most):
         high = low + sum(max(0, w) for _, _, w, _ in plain)
-        if _positive_cycle(len(number), plain, high):
+        if positive_cycle(len(number), plain, high):
             return None
     while low < high:
         mid = (low + high) // 2
-        if _positive_cycle(len(number), plain, mid):
+        if positive_cycle(len(number), plain, mid):
             low = mid + 1
         else:
             high = mid
     return low
 
 
-def _positive_cycle(count: int, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
-    value = [0] * count
+def positive_cycle(count: int, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
+    """Whether a cycle needs more than ``interval``. Edges: (from, to, clocks, distance)."""
+    value, before = [0] * count, [-1] * count
     weights = [(u, v, w - interval * d) for u, v, w, d in edges]
     for _ in range(count + 1):
         changed = False
         for u, v, w in weights:
             if value[u] + w > value[v]:
-                value[v], changed = value[u] + w, True
+                value[v], before[v], changed = value[u] + w, u, True
         if not changed:
             return False
+        if _returns(before):  # values that grow in a circle never stop (Tarjan, "Shortest paths", 1981)
+            return True
     return True
+
+
+def _returns(before: Sequence[int]) -> bool:
+    """Whether some node comes before itself."""
+    seen = [-1] * len(before)
+    for n in range(len(before)):
+        at = n
+        while at >= 0 and seen[at] < 0:
+            seen[at] = n
+            at = before[at]
+        if at >= 0 and seen[at] == n:
+            return True
+    return False
 
 
 def critical_cycle(count: int, edges: Sequence[tuple[int, int, int, int]], interval: int) -> frozenset[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .bounds import critical_cycle
+from .bounds import critical_cycle, positive_cycle
 from .compact import compacted, order_links, points
 from .model import Body, Dep, Op
 from .timing import Timing
@@ -24,15 +24,22 @@ def exchanged(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: 
     while times.interval > bound and left:
         for order in _neighbours(body, deps, depth, times):
             left -= 1
-            found = compacted(body, deps, depth, order, bound)
-            if found is not None and found.interval < times.interval:
-                times = found
+            if _shorter(body, deps, depth, order, times.interval):
+                times = compacted(body, deps, depth, order, bound) or times
                 break
             if not left:
                 return times
         else:
             return times
     return times
+
+
+def _shorter(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], order: Timing, interval: int) -> bool:
+    """Whether an order needs less than ``interval``."""
+    nodes = points(body)
+    number = {n: k for k, n in enumerate(nodes)}
+    links = [(number[a], number[b], w, d) for a, b, w, d in order_links(body, deps, depth, order)]
+    return not positive_cycle(len(nodes), links, interval - 1)
 
 
 def _neighbours(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: Timing) -> Iterator[Timing]:

@@ -122,22 +122,24 @@ class Order:
         """
         come: dict[State, tuple[State, Label | None] | None] = {(then, 0): None}
         newest: dict[Event, int] = {then: 0}
-        loose = self._loose(first)
+        loose, far = self._loose(first), BEYOND + distance
         work = [(then, 0)]
         for here in work:  # grows while it is walked
             node, off = here
             for event, d, label in self.back[node]:
-                if label is not None and label == without:
+                at = off + d
+                if at >= newest.get(event, far) or (label is not None and label == without):
                     continue
-                for reached in self._reached(event, off + d, distance):
-                    if newest.get(event, BEYOND + distance) <= reached or (event, reached) in come:
+                for reached in self._reached(event, at, distance):
+                    state = event, reached
+                    if state in come or newest.get(event, far) <= reached:
                         continue
-                    come[event, reached] = (here, label)
+                    come[state] = (here, label)
                     if event == first and (reached == distance or not loose):
-                        return _labels(come, (event, reached))
-                    if not self._loose(event):
+                        return _labels(come, state)
+                    if not (event[2] == "c" and event[0] in self.loose):
                         newest[event] = reached
-                    work.append((event, reached))
+                    work.append(state)
         return None
 
     def _loose(self, event: Event) -> bool:
@@ -150,10 +152,9 @@ class Order:
             return (off,) if -BEYOND < off < distance + BEYOND else ()
         if off > distance:
             return ()
-        if off < 0:
-            off = 0  # if a younger instance comes before, so does this one
+        off = max(off, 0)  # if a younger instance comes before, so does this one
         # whoever comes after a loose instance has older selves that come after the older ones
-        return range(off, distance + 1) if self._loose(event) else (off,)
+        return range(off, distance + 1) if event[2] == "c" and event[0] in self.loose else (off,)
 
     def dead_cycle(self) -> bool:
         """Whether some event waits for itself or for its own future: a cycle of distance 0 or less."""

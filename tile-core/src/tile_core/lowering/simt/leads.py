@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...expr import Buffer, Expr, binary
 from ...inference.bulk import BoxCopy
@@ -82,12 +83,16 @@ class Leads:
     # Who reads.
 
     def readers(self, s: Copy) -> list[Stmt]:
-        tile = s.dst.buffer.storage
-        return [
-            t
-            for t in statements(self.launch.body)
-            if not isinstance(t, Alloc) and any(b.storage == tile for b in read_buffers(t))
-        ]
+        return self.reading.get(s.dst.buffer.storage, [])
+
+    @cached_property
+    def reading(self) -> dict[Buffer, list[Stmt]]:
+        """The statements that read each tile."""
+        out: dict[Buffer, list[Stmt]] = {}
+        for t in statements(self.launch.body):
+            for b in {b.storage for b in read_buffers(t)} if not isinstance(t, Alloc) else ():
+                out.setdefault(b, []).append(t)
+        return out
 
     def by_engine(self, s: Copy) -> bool:
         """Whether only products of the matrix engine read the tile."""

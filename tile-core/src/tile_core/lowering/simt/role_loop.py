@@ -255,8 +255,8 @@ class RoleLoop:
 
     def masked_from(self, step: Var) -> Expr | None:
         """The kernel step from which on the one step with a mask has something to do; None: it is asked at each."""
-        if not self.computes or len(self.masks) != 1:
-            return None
+        if not self.computes or len(self.masks) != 1 or self.roles.teams is not None:
+            return None  # a second loop for each team would double what is compiled
         ((op, condition),) = self.masks.items()
         iteration = binary("-", step, self.schedule.step(op).stage)
         return holds_from(
