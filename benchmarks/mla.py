@@ -55,9 +55,11 @@ def error_of(torch: Any, row: Row, run: Run, data: Any, want: dict[int, Any]) ->
 def measure(torch: Any, tile: Any, folder: Path, row: Row, protocol: Protocol) -> dict[str, Any]:
     data = operands(torch, row, 0)  # larger than the last-level cache: one set is enough
     contestants: dict[str, Run] = handmade.mla(folder / "handmade", row, data)
+    longest = sorted(range(row.batch), key=lambda one: -row.lengths[one])
+    order = [torch.tensor(longest, dtype=torch.int32, device="cuda")] if row.form == "ragged" else []
     for path in sorted((folder / "bundles").glob(f"{row.name}.*")):
         kernel = tile.load(path)
-        contestants[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d)
+        contestants[f"tile {path.suffix[1:]}"] = lambda d, k=kernel: k(*d, *order)
     want = {one: exact(torch, row, data, one) for one in (0, row.batch - 1)}
     errors = {name: error_of(torch, row, run, data, want) for name, run in contestants.items()}
     refuse(row.name, errors, row.dtype)

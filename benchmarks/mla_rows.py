@@ -11,10 +11,14 @@ LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768)
 RAGGED = 512, 8192  # the lengths of a ragged batch lie between these
 
 # form -> name -> keywords of the kernel; the first is the one that counts, the others are measured too
-VARIANTS: dict[str, dict[str, dict[str, int]]] = {
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "contiguous": {"pair": {}},
     "paged": {"pair": {}},
-    "ragged": {"pair_x4": {"splits": 4}, "pair_x2": {"splits": 2}, "pair": {}},
+    "ragged": {
+        "order": {"ordered": True},
+        "order_x2": {"ordered": True, "splits": 2},
+        "order_x3": {"ordered": True, "splits": 3},
+    },
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import tile_core as tile
 import tile_core.language as T
 
+ROWS = T.GemmWarpPolicy.FullRow
 EXAMPLE = {"attention": {"batch": 1, "heads": 2, "seq_q": 128, "seq_kv": 128, "dim": 64}}
 
 
@@ -43,13 +44,8 @@ def attention(
             scores = T.alloc_fragment((block_M, block_N), "float32")
             weights = T.alloc_fragment((block_M, block_N), dtype)
             acc = T.alloc_fragment((block_M, dim), "float32")
-            top = T.alloc_fragment((block_M,), "float32")
-            top_before = T.alloc_fragment((block_M,), "float32")
-            shift = T.alloc_fragment((block_M,), "float32")
-            rescale = T.alloc_fragment((block_M,), "float32")
-            row_sum = T.alloc_fragment((block_M,), "float32")
-            total = T.alloc_fragment((block_M,), "float32")
-
+            top, top_before, shift, rescale = (T.alloc_fragment((block_M,), "float32") for _ in range(4))
+            row_sum, total = (T.alloc_fragment((block_M,), "float32") for _ in range(2))
             T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
             T.fill(acc, 0)
             T.fill(total, 0)
@@ -57,14 +53,7 @@ def attention(
             visible = T.min(seq_kv, (bx + 1) * block_M + past) if causal else seq_kv
             for k in T.Pipelined(T.ceildiv(T.max(visible, 0), block_N), num_stages=num_stages):
                 T.copy(K[bz, by, k * block_N : (k + 1) * block_N, :], K_shared)
-                T.gemm(
-                    Q_shared,
-                    K_shared,
-                    scores,
-                    transpose_B=True,
-                    clear_accum=True,
-                    policy=T.GemmWarpPolicy.FullRow,
-                )
+                T.gemm(Q_shared, K_shared, scores, transpose_B=True, clear_accum=True, policy=ROWS)
                 for i, j in T.Parallel(block_M, block_N):
                     hidden = k * block_N + j >= seq_kv
                     if causal:
@@ -85,7 +74,7 @@ def attention(
                 for i, j in T.Parallel(block_M, dim):
                     acc[i, j] = acc[i, j] * rescale[i]
                 T.copy(V[bz, by, k * block_N : (k + 1) * block_N, :], V_shared)
-                T.gemm(weights, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)
+                T.gemm(weights, V_shared, acc, policy=ROWS)
             for i in T.Parallel(block_M):
                 total[i] = T.if_then_else(total[i] > 0, 1 / total[i], 0)
             for i, j in T.Parallel(block_M, dim):

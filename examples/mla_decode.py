@@ -15,6 +15,7 @@ from split_softmax import combine, load_rows
 import tile_core as tile
 import tile_core.language as T
 
+COLUMNS = T.GemmWarpPolicy.FullCol
 EXAMPLE = {"decode": {"batch": 2, "heads": 128, "max_kv": 256, "splits": 2, "page": 64}}
 
 
@@ -32,86 +33,71 @@ def decode(
     block_H=64,
     block_N=64,
     tiles=2,
-    num_stages=1,
-    threads=256,
+    ordered=False,
     dtype="float16",
 ):
     """``page``: rows of a page, 0 if the cache is contiguous; ``pages``: how many there are, by default as many as are needed.
+
+    ``ordered``: a tensor gives the sequences in the order in which blocks begin with them. Where lengths differ much, the longest
+    should come first.
 
     ``tiles`` of ``block_N`` keys are one step: the softmax of one then runs under the products of the others.
     """
     scale = (softmax_scale or (dim + rope) ** -0.5) * LOG2E
 
     @T.macro
-    def attend(Q, KV, lengths, table, Output):
-        Partial = T.alloc_global((batch, heads, splits, dim), "float32") if splits > 1 else None
-        Lse = T.alloc_global((batch, heads, splits), "float32") if splits > 1 else None
-        with T.Kernel(splits, T.ceildiv(heads, block_H), batch, threads=threads) as (bx, by, bz):
+    def attend(Q, KV, lengths, table, order, Output):
+        sizes = ((dim,), ()) if splits > 1 else ()
+        Partial, Lse = [T.alloc_global((batch, heads, splits, *n), "float32") for n in sizes] or (None, None)
+        with T.Kernel(splits, T.ceildiv(heads, block_H), batch, threads=256) as (bx, by, at):
+            b = at if order is None else order[at]
             Q_shared = T.alloc_shared((block_H, dim + rope), dtype)
             KV_shared = [T.alloc_shared((block_N, dim + rope), dtype) for _ in range(tiles)]
             weights = T.alloc_shared((block_H, block_N), dtype)
             scores = [T.alloc_fragment((block_H, block_N), "float32") for _ in range(tiles)]
-            acc = T.alloc_fragment((block_H, dim), "float32")
-            lse = T.alloc_fragment((block_H,), "float32")
+            acc, lse = (T.alloc_fragment((block_H, *n), "float32") for n in ((dim,), ()))
             state = running(block_H)
-            T.copy(Q[bz, by * block_H : (by + 1) * block_H, :], Q_shared)
+            T.copy(Q[b, by * block_H : (by + 1) * block_H, :], Q_shared)
             T.fill(acc, 0)
             start(state)
-            length = lengths[bz]
+            length = lengths[b]
             steps = T.ceildiv(length, tiles * block_N)
             share = T.ceildiv(steps, splits)
             begin = T.min(bx * share, steps)
-            for k in T.Pipelined(begin, T.min(begin + share, steps), num_stages=num_stages):
+            for k in T.Pipelined(begin, T.min(begin + share, steps), num_stages=2 // tiles):
                 for n in [*range(tiles)]:
-                    load_rows(KV, KV_shared[n], table, bz, (k * tiles + n) * block_N)
+                    load_rows(KV, KV_shared[n], table, b, (k * tiles + n) * block_N)
                     T.gemm(
-                        Q_shared,
-                        KV_shared[n],
-                        scores[n],
-                        transpose_B=True,
-                        clear_accum=True,
-                        policy=T.GemmWarpPolicy.FullCol,
+                        Q_shared, KV_shared[n], scores[n], transpose_B=True, clear_accum=True, policy=COLUMNS
                     )
                 for n in [*range(tiles)]:
                     first, score = (k * tiles + n) * block_N, scores[n]
                     for i, j in T.Parallel(block_H, block_N):
-                        hidden = first + j >= length
-                        score[i, j] = T.if_then_else(hidden, -T.infinity("float32"), score[i, j])
+                        score[i, j] = T.if_then_else(first + j >= length, -T.infinity("float32"), score[i, j])
                     fold(state, score, weights, acc, scale, slack=8)
-                    T.gemm(weights, KV_shared[n][:, :dim], acc, policy=T.GemmWarpPolicy.FullCol)
+                    T.gemm(weights, KV_shared[n][:, :dim], acc, policy=COLUMNS)
             finish(state, acc, lse, scale)
             if Partial is None or Lse is None:
-                T.copy(acc, Output[bz, by * block_H : (by + 1) * block_H, :])
+                T.copy(acc, Output[b, by * block_H : (by + 1) * block_H, :])
             else:
-                T.copy(acc, Partial[bz, by * block_H : (by + 1) * block_H, bx, :])
-                T.copy(lse, Lse[bz, by * block_H : (by + 1) * block_H, bx])
+                T.copy(acc, Partial[b, by * block_H : (by + 1) * block_H, bx, :])
+                T.copy(lse, Lse[b, by * block_H : (by + 1) * block_H, bx])
         if Partial is not None:
             combine(Partial, Lse, Output)
 
-    q, out, many = (batch, heads, dim + rope), (batch, heads, dim), T.ceildiv(max_kv, page or max_kv)
-    kv = (pages or batch * many, page, dim + rope) if page else (batch, max_kv, dim + rope)
-    if page:
+    many = T.ceildiv(max_kv, page or max_kv)
+    kv = (pages or batch * many, page or max_kv, dim + rope)
 
-        @T.prim_func
-        def kernel(
-            Q: T.Tensor(q, dtype),
-            KV: T.Tensor(kv, dtype),
-            lengths: T.Tensor((batch,), "int32"),
-            table: T.Tensor((batch, many), "int32"),
-            Output: T.Tensor(out, dtype),
-        ):
-            attend(Q, KV, lengths, table, Output)
-
-    else:
-
-        @T.prim_func
-        def kernel(
-            Q: T.Tensor(q, dtype),
-            KV: T.Tensor(kv, dtype),
-            lengths: T.Tensor((batch,), "int32"),
-            Output: T.Tensor(out, dtype),
-        ):
-            attend(Q, KV, lengths, None, Output)
+    @T.prim_func
+    def kernel(
+        Q: T.Tensor((batch, heads, dim + rope), dtype),
+        KV: T.Tensor(kv, dtype),
+        lengths: T.Tensor((batch,), "int32"),
+        table: T.Tensor((batch, many), "int32") if page else None,
+        order: T.Tensor((batch,), "int32") if ordered else None,
+        Output: T.Tensor((batch, heads, dim), dtype),
+    ):
+        attend(Q, KV, lengths, table, order, Output)
 
     return kernel
 

@@ -166,7 +166,7 @@ def decoding() -> Iterator[Example]:
 
 def latent() -> Iterator[Example]:
     for heads, lengths, dim, rope, how in (
-        (64, (128,), 512, 64, {"tiles": 1, "num_stages": 2}),
+        (64, (128,), 512, 64, {"tiles": 1}),
         (64, (65, 0, 200), 512, 64, {}),
         (128, (0, 70), 512, 64, {"splits": 2, "page": 64}),
         (16, (130, 1), 128, 64, {"splits": 2}),

@@ -127,6 +127,8 @@ def _parameter(b: Builder, name: str, annotations: Mapping[str, Any], form: Rewr
             form.params[name],
             help=f"write {name}: T.Tensor((M, N), dtype), or a scalar type such as {name}: T.int32",
         )
+    if annotations[name] is None:
+        return None  # the kernel has no such parameter
     return add_parameter(b, name, annotations[name], form.params[name])
 
 
