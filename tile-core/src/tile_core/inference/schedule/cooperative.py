@@ -51,16 +51,20 @@ class Meetings:
         newest = self.step_of(d, gap) - stage - (0 if place < gap else 1)
         return max(0, newest + d.at(self.depth))
 
-    def stall(self, gaps: Sequence[int], body: Body, times: Timing) -> int:
-        """Clocks that sources end after the barriers that wait for them."""
-        return sum(self.late(d, self.last(d, gaps), body, times) for d in self.crossing)
+    def stall(self, gaps: Sequence[int], body: Body, times: Timing) -> tuple[int, int]:
+        """Clocks that sources end after the barriers that wait for them; and before, less than 0: the more, the surer."""
+        return _stall([self.late(d, self.last(d, gaps), body, times) for d in self.crossing])
 
     def late(self, d: Dep, gap: int, body: Body, times: Timing) -> int:
         """Clocks that the source of a dependence ends after a barrier at ``gap``."""
         step = self.steps[gap]
         at = times.issue[step.op] + times.interval * (self.step_of(d, gap) - step.stage)
         end = times.start[d.u] + body.op[d.u].span - times.interval * d.at(self.depth)
-        return max(0, end - at)
+        return end - at
+
+
+def _stall(late: Sequence[int]) -> tuple[int, int]:
+    return sum(max(0, n) for n in late), sum(min(0, n) for n in late)
 
 
 def crossing(body: Body, deps: Sequence[Dep], stream: str) -> tuple[Dep, ...]:
@@ -118,7 +122,7 @@ def _best_of_equals(found: Meetings, count: int, body: Body, times: Timing) -> l
         if served:
             equals.setdefault(served, []).append(g)
     return sorted(
-        min(gaps, key=lambda g: sum(found.late(d, g, body, times) for d in served))
+        min(gaps, key=lambda g: _stall([found.late(d, g, body, times) for d in served]))
         for served, gaps in equals.items()
     )
 

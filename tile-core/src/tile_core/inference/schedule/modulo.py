@@ -23,8 +23,9 @@ ROUNDS = (  # interval over its bound; how much importance is shaken in each att
     (1, ((0, CYCLE), (0.6, PLAIN))),
     (1.06, ((0, CYCLE), (0.6, CYCLE), (1, PLAIN))),
     (1.2, ((0, CYCLE), (0.6, PLAIN), (1, CYCLE))),
-    (1.5, ((0, PLAIN), (1, CYCLE))),
+    (1.5, ((0, PLAIN), (1, CYCLE), (0.6, PLAIN), (0.6, CYCLE))),
 )
+STARTS = 2  # orders that are made better
 SLOWER = 1.25  # an interval that is so much longer costs more than products one after the other
 NEARER = (
     (0.6, CYCLE),
@@ -44,7 +45,6 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
             return None
         if fits(body, found.depth):
             tables = Tables(body, deps, caps)
-            found = _exchanged(tables, found, bound)
             return replace(_patient(tables, _undisturbed(tables, found, bound)), bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
@@ -77,28 +77,29 @@ def _patient(tables: Tables, times: Timing) -> Timing:
 
 
 def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:
-    """The best of some orders. One that reaches the bound ends the search, else the first round in which some succeed."""
-    best: Timing | None = None
+    """The best of some orders, each after the exchanges that help it. One that reaches the bound ends the search."""
+    found: list[Timing] = []
     edges = [(u, v, w, d) for u, v, w, _, d in tables.edges]
     critical = critical_cycle(len(tables.names), edges, bound - 1)
 
     def attempt(interval: int, noise: float, cycle: bool) -> bool:
-        nonlocal best
         a = Attempt(tables, interval)
         if a.run(rng, noise, critical if cycle else frozenset()):
-            best = _better(tables.body, best, _closest(tables, a.times(), bound))
-        return best is not None and best.interval == bound and fits(tables.body, best.depth)
+            found.extend(filter(None, (_closest(tables, a.times(), bound),)))
+        return bool(found) and found[-1].interval == bound and fits(tables.body, found[-1].depth)
 
     for growth, attempts in ROUNDS:
         if any(attempt(int(bound * growth), noise, cycle) for noise, cycle in attempts):
-            return best
-        if best is not None:
+            return found[-1]
+        if found:
             break
-    best = _better(tables.body, best, _closest(tables, in_program_order(tables.body), bound))
+    found += filter(None, (_closest(tables, in_program_order(tables.body), bound),))
     for noise, cycle in NEARER:
-        if best is not None and attempt((bound + best.interval) // 2, noise, cycle):
+        best = min((t.interval for t in found), default=0)
+        if best and attempt((bound + best) // 2, noise, cycle):
             break
-    return best
+    better = (_exchanged(tables, t, bound) for t in sorted(found, key=lambda t: t.interval)[:STARTS])
+    return min((*found, *better), key=lambda t: _key(tables.body, t), default=None)
 
 
 def _closest(tables: Tables, times: Timing, bound: int) -> Timing | None:
@@ -111,15 +112,9 @@ def _closest(tables: Tables, times: Timing, bound: int) -> Timing | None:
     return settled(tables, times)
 
 
-def _better(body: Body, a: Timing | None, b: Timing | None) -> Timing | None:
-    """What fits into memory, then the shorter interval, then fewer iterations in flight; the first of equals."""
-    if a is None or b is None:
-        return a or b
-
-    def key(t: Timing) -> tuple[bool, int, int]:
-        return not fits(body, t.depth), t.interval, t.flight
-
-    return b if key(b) < key(a) else a
+def _key(body: Body, t: Timing) -> tuple[bool, int, int]:
+    """Less for what fits into memory, then for the shorter interval, then for fewer iterations in flight."""
+    return not fits(body, t.depth), t.interval, t.flight
 
 
 def _largest(body: Body, depth: Mapping[str, int]) -> Storage | None:
