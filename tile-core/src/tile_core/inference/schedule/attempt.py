@@ -18,7 +18,7 @@ from .timing import Timing, overlap
 Edge = tuple[
     int, int, int, bool, int
 ]  # u, v, clocks, counted to the start of v rather than its issue, distance
-BUDGET = 3  # placements of each op before an attempt is given up
+BUDGET = 4  # placements of each op before an attempt is given up
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class Reader:
 
     def _early(self, d: Dep) -> Dep:
         """A dependence of a product that begins when the first part of a tile is there."""
-        if d.kind != "RAW" or self._engine(d.u) != COPY or not self._engine(d.v):
+        if self.facts.teams is None or d.kind != "RAW" or self._engine(d.u) != COPY or not self._engine(d.v):
             return d
         u, v = self.region.statement(d.u), self.region.statement(d.v)
         parts = panels(u, self.facts.bulk.get(d.u), v, self.facts.info)

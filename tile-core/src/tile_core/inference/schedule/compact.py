@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from .bounds import least_interval
-from .model import Body, Dep, Op
+from .model import RELAY, Body, Dep, Op, done
 from .timing import Timing
 
 Point = tuple[str, bool]  # an op, and whether its start is meant rather than its issue
@@ -50,12 +50,14 @@ def points(body: Body) -> list[Point]:
 
 
 def in_program_order(body: Body) -> Timing:
-    """Times in which nothing overlaps: the order of the body, each op after the one before it."""
+    """Times in which nothing overlaps: the order of the body, each op after the one before it, and its relay after it."""
     at: dict[str, int] = {}
     now = 0
-    for o in body.ops:
-        at[o.name] = now
-        now += max(1, o.span, o.hold)
+    for o in (o for o in body.ops if o.kind != RELAY):
+        for x in (o, body.op.get(done(o.name))):
+            if x is not None:
+                at[x.name] = now
+                now += max(1, x.span, x.hold)
     return Timing(max(1, now), at, dict(at))
 
 

@@ -21,6 +21,11 @@ ORDER = "ORDER"  # a kind of dependence
 WORK, RELAY, MEET = "work", "relay", "barrier"  # kinds of ops
 
 
+def done(op: str) -> str:
+    """The name of the relay of ``op``."""
+    return f"{op}.done"
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """Hardware that works. ``fluid``: a bandwidth, of which only the sum in an iteration counts.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .dependences import unique
-from .model import GROUP, RELAY, Body, Dep, Op
+from .model import GROUP, RELAY, Body, Dep, Op, done
 from .patience import keeps
 from .timing import Timing, overlap
 
@@ -25,11 +25,6 @@ def relayed(body: Body, deps: Sequence[Dep]) -> tuple[Body, tuple[Dep, ...]]:
             out.append(Dep(d.u, done(d.u), 0, "DONE", d.storage))
         out.append(replace(d, u=done(d.u)))
     return replace(body, ops=(*body.ops, *made.values())), unique(out)
-
-
-def done(op: str) -> str:
-    """The name of the relay of ``op``."""
-    return f"{op}.done"
 
 
 def late(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:

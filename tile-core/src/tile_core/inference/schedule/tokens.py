@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cooperative import Meetings, meetings
-from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, work
+from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, done, work
 from .order import Label, Order
 from .program import Places, Schedule, Step, Token, Wait
-from .relays import done
 from .slots import sized
 from .timing import Timing
 

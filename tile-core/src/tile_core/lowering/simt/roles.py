@@ -172,7 +172,7 @@ class Roles:
         self.arriving = {
             (name, token): found
             for name, s in self.schedules.items()
-            if memory is None
+            if self.teams is not None
             for token, found in arriving(plan, s, self.ops(name), self.shared_copies).items()
         }
         self.signals = Signals(
