@@ -14,11 +14,7 @@ RAGGED = 512, 8192  # the lengths of a ragged batch lie between these
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "contiguous": {"pair": {}},
     "paged": {"pair": {}},
-    "ragged": {
-        "order": {"ordered": True},
-        "order_x2": {"ordered": True, "splits": 2},
-        "order_x3": {"ordered": True, "splits": 3},
-    },
+    "ragged": {"order": {"ordered": True}, "order_x2": {"ordered": True, "splits": 2}},
 }
 
 

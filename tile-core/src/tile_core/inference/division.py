@@ -13,12 +13,12 @@ What one team has in fragments and the other one reads goes over in shared memor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..dtypes import INT32
-from ..expr import Buffer, Expr, Load, Space, Var, binary, const
+from ..expr import Buffer, Expr, Load, Space, Var, binary
 from ..expr.walk import rebuilt
 from ..hardware import TargetInfo
 from ..program import (
@@ -32,18 +32,18 @@ from ..program import (
     Launch,
     Parallel,
     Reduce,
-    Region,
     Stmt,
     Store,
     TileProgram,
 )
 from ..program.visit import buffers, mapped
+from .halves import Halves
+from .panels import Inseparable, Panels, fills, half, whole
 from .teams import FRONT, OWN, fragments, needed, read, steps, written
 from .totals import Added, added
 
 PLAIN = (Alloc, Bind, Copy, Fill, Gemm, Parallel, Reduce)
 TEAMS = (OWN, FRONT)
-REST = "rest"
 
 
 def divided(program: TileProgram, info: TargetInfo) -> TileProgram:
@@ -73,7 +73,7 @@ def _divided(launch: Launch, info: TargetInfo, number: int) -> Launch:
     turns = {b: TEAMS[n % 2] if in_turn else FRONT for n, b in enumerate(firsts)}
     try:
         return _Division(launch, loops[0], tuple(sums), turns, in_turn, rules.group, number).done()
-    except _Inseparable:
+    except Inseparable:
         return launch
 
 
@@ -83,10 +83,6 @@ def _products(loop: For) -> tuple[list[Buffer], list[Buffer]]:
     found = [s for s in loop.body if isinstance(s, Gemm)]
     sums = dict.fromkeys(s.c.buffer.storage for s in found if s.a.buffer.storage in made)
     return list(sums), list(dict.fromkeys(b for s in found if (b := s.c.buffer.storage) not in sums))
-
-
-class _Inseparable(Exception):
-    """A statement that cannot be one team's, or half of it each team's."""
 
 
 @dataclass
@@ -123,6 +119,16 @@ class _Division:
         others = (s for s in self.loop.body if (f := added(s)) is None or f.part is None)
         return frozenset(steps & zero - {b for s in others for b in read(s) | written(s)})
 
+    @cached_property
+    def panels(self) -> Panels:
+        found = Panels.of(self.launch, self.loop, self.sums) if self.in_turn else Panels({})
+        self.made |= dict.fromkeys(found.made())
+        return found
+
+    @cached_property
+    def halves(self) -> Halves:
+        return Halves(frozenset(self.sums), self.panels, self.instance)
+
     def done(self) -> Launch:
         body, at = self.launch.body, self.launch.body.index(self.loop)
         carried = self._carried()
@@ -151,7 +157,7 @@ class _Division:
         body = self.loop.body
         teams = [{self.turns[b] for b in read(s) | written(s) if b in self.turns} for s in body]
         if any(len(t) > 1 for t in teams):
-            raise _Inseparable
+            raise Inseparable
         last = next(iter(next(t for t in reversed(teams) if t)))
         out: list[tuple[Stmt, str]] = []
         for n, s in enumerate(body):
@@ -219,11 +225,11 @@ class _Division:
         """A statement for some teams. With ``keep`` what other teams have of its results stays valid."""
         touched = fragments(read(s) | written(s))
         if not touched:
-            if isinstance(s, Alloc) and s.buffer in self.panels:
+            if isinstance(s, Alloc) and s.buffer in self.panels.tiles:
                 return
-            if not isinstance(s, Alloc | Bind) and not _fills(s):
-                raise _Inseparable
-            yield from self.in_panels(s)
+            if not isinstance(s, Alloc | Bind) and not fills(s):
+                raise Inseparable
+            yield from self.panels.split(s)
             return
         if (part := added(s)) is not None and part.total in self.totals:
             yield from self.part_of_total(s, part, teams[0])
@@ -233,12 +239,12 @@ class _Division:
             for b in sorted(fragments(needed(s)) - set(self.sums), key=_order):
                 yield from self.seen(b, team)
             if halved and self.in_turn:
-                yield self.halved(s, team)
+                yield self.halves.of(s, team)
             else:
-                yield from (self.named(t, team) for t in self.in_panels(s))
+                yield from (self.named(t, team) for t in self.panels.split(s))
         made = fragments(written(s)) - set(self.sums)
         if halved and made:
-            raise _Inseparable
+            raise Inseparable
         for b in made:
             self.valid[b] = {*teams} | (self.valid.get(b, set()) if keep else set())
 
@@ -266,7 +272,7 @@ class _Division:
         i = Var("i", INT32, total.number + self.number)
         mine = self.instance(total, OWN)
         value = binary("+", Load(mine, (i,)), Load(heard, (i,)))
-        yield from (*copies, replace(last, dst=_all(heard)))
+        yield from (*copies, replace(last, dst=whole(heard)))
         yield Parallel((i,), total.shape, (Store(mine, (i,), value),), span=self.loop.span)
         self.valid[total] = {OWN}
 
@@ -275,71 +281,13 @@ class _Division:
         if team in self.valid.setdefault(b, {team}):
             return
         if b.source is not None or not all(isinstance(d, int) for d in b.shape):
-            raise _Inseparable
+            raise Inseparable
         told = replace(b, name=f"{b.name}_to_{team}", space=Space.SHARED, number=b.number + self.number)
         other = next(t for t in TEAMS if t != team)
         self.made[told] = None
-        yield Copy(_all(self.instance(b, other)), _all(told), span=b.span)
-        yield Copy(_all(told), _all(self.instance(b, team)), span=b.span)
+        yield Copy(whole(self.instance(b, other)), whole(told), span=b.span)
+        yield Copy(whole(told), whole(self.instance(b, team)), span=b.span)
         self.valid[b] = {*self.valid[b], team}
-
-    # Tiles.
-
-    @cached_property
-    def panels(self) -> dict[Buffer, dict[str, tuple[Buffer, int]]]:
-        """Tiles of which each team's half of the sums takes some columns, as tiles of their own: each is free when it was read.
-
-        By team (``REST``: columns that no sums take), with the first of the columns. What is free first is read first.
-        """
-        out: dict[Buffer, dict[str, tuple[Buffer, int]]] = {}
-        for s in self.loop.body if self.in_turn else ():
-            if isinstance(s, Gemm) and s.c.buffer in self.sums and self._splits(s.b.buffer, s):
-                b, width = s.b.buffer, self.half(s.c.buffer)
-                columns = {OWN: (0, width), FRONT: (width, width), REST: (2 * width, _columns(b) - 2 * width)}
-                out[b] = {
-                    name: (replace(b, name=f"{b.name}_{name}", shape=(b.shape[0], count)), first)
-                    for name in (REST, OWN, FRONT)
-                    if (first := columns[name][0], count := columns[name][1])[1]
-                }
-        for parts in out.values():
-            self.made |= dict.fromkeys(tile for tile, _ in parts.values())
-        return out
-
-    def _splits(self, b: Buffer, product: Gemm) -> bool:
-        """Whether a copy alone fills a tile, and products read all of it or, as this one, columns from the first on."""
-        users = [s for s in self.loop.body if b in read(s) | written(s)]
-        outside = [s for s in self.launch.body if s is not self.loop and not isinstance(s, Alloc)]
-        filled = [
-            s for s in users if isinstance(s, Copy) and _fills(s) and not s.dst.whole and _covers(s.dst)
-        ]
-        filled += [s for s in users if isinstance(s, Copy) and _fills(s) and s.dst.whole]
-        others = [s for s in users if s not in filled and s is not product]
-        return (
-            b.space is Space.SHARED
-            and b.source is None
-            and b.ndim == 2
-            and len(filled) == 1
-            and not product.transpose_b
-            and all(getattr(x, "value", None) == 0 for x in product.b.start)
-            and product.b.extent == (b.shape[0], 2 * self.half(product.c.buffer))
-            and all(_sums_along(s, b) for s in others)
-            and not any(b in read(s) | written(s) for s in outside)
-        )
-
-    def in_panels(self, s: Stmt) -> Iterator[Stmt]:
-        """A copy to a tile in panels, or a product of it, panel by panel."""
-        match s:
-            case Copy() if s.dst.buffer in self.panels:
-                for tile, first in self.panels[s.dst.buffer].values():
-                    yield replace(s, src=_columns_of(s.src, first, _columns(tile)), dst=_all(tile))
-            case Gemm() if s.b.buffer in self.panels:
-                clear = s.clear
-                for tile, first in self.panels[s.b.buffer].values():
-                    a = _columns_of(s.a, first, _columns(tile))
-                    yield replace(s, a=a, b=_all(tile), clear=clear)
-                    clear = False
-            case _:
-                yield s
 
     # Fragments.
 
@@ -348,7 +296,7 @@ class _Division:
         if (b, team) not in self.instances:
             new = b
             if b in self.sums and self.in_turn:
-                new = replace(new, shape=(b.shape[0], self.half(b)))
+                new = replace(new, shape=(b.shape[0], half(b)))
             if team == FRONT:
                 new = replace(new, name=f"{b.name}_front", number=b.number + self.number)
             else:
@@ -364,7 +312,7 @@ class _Division:
             if b.space is not Space.FRAGMENT:
                 return b
             if b.source is not None:
-                raise _Inseparable
+                raise Inseparable
             return self.instance(b, team)
 
         def change(x: Expr) -> Expr:
@@ -375,116 +323,6 @@ class _Division:
 
         return body((s,))[0]
 
-    def halved(self, s: Stmt, team: str) -> Stmt:
-        """This team's half of a statement on all columns of the sums."""
-        match s:
-            case Fill() if s.dst.whole:
-                return replace(s, dst=_all(self.instance(s.dst.buffer, team)))
-            case Gemm() if (
-                s.c.whole and s.a.buffer.storage not in self.sums and s.b.buffer.storage not in self.sums
-            ):
-                if s.b.buffer in self.panels:
-                    b = _all(self.panels[s.b.buffer][team][0])
-                else:
-                    b = _part(s.b, self.half(s.c.buffer), team, 0 if s.transpose_b else -1)
-                return replace(s, b=b, c=_all(self.instance(s.c.buffer, team)))
-            case Copy() if s.src.whole and s.src.buffer in self.sums:
-                dst = _part(s.dst, self.half(s.src.buffer), team, -1)
-                return replace(s, src=_all(self.instance(s.src.buffer, team)), dst=dst)
-            case Parallel() if len(s.vars) == 2:
-                return self.half_of_loop(s, team)
-            case _:
-                raise _Inseparable
-
-    def half(self, b: Buffer) -> int:
-        columns = b.shape[-1]
-        if b.ndim != 2 or not isinstance(columns, int) or columns % 2:
-            raise _Inseparable
-        return columns // 2
-
-    def half_of_loop(self, s: Parallel, team: str) -> Stmt:
-        """A loop over all elements of the sums, over this team's."""
-        row, column = s.vars
-        shapes = {b.shape for b in (read(s) | written(s)) & set(self.sums)}
-        if shapes != {s.extents}:
-            raise _Inseparable
-        width = self.half(next(iter(set(self.sums) & (read(s) | written(s)))))
-        at = binary("+", column, width if team == FRONT else 0)
-
-        def change(x: Expr) -> Expr:
-            match x:
-                case Var():
-                    return at if x is column else x
-                case Load() if x.buffer in self.sums:
-                    self._own_place(x.indices, row, column)
-                    return replace(x, buffer=self.instance(x.buffer, team))
-                case _:
-                    return rebuilt(
-                        x, change, lambda b: self.instance(b, team) if b.space is Space.FRAGMENT else b
-                    )
-
-        body: list[Stmt] = []
-        for t in s.body:
-            match t:
-                case Store() if t.buffer in self.sums:
-                    self._own_place(t.indices, row, column)
-                    new = replace(t, buffer=self.instance(t.buffer, team), value=change(t.value))
-                case Bind():
-                    new = replace(t, value=change(t.value))
-                case _:
-                    raise _Inseparable
-            body.append(new)
-        return replace(s, extents=(s.extents[0], width), body=tuple(body))
-
-    def _own_place(self, indices: Sequence[Expr], row: Var, column: Var) -> None:
-        """Each element of the sums must be touched by its own iteration."""
-        if len(indices) != 2 or indices[0] is not row or indices[1] is not column:
-            raise _Inseparable
-
-
-def _columns(b: Buffer) -> int:
-    columns = b.shape[-1]
-    if not isinstance(columns, int):
-        raise _Inseparable
-    return columns
-
-
-def _covers(r: Region) -> bool:
-    return r.extent == r.buffer.shape and all(getattr(x, "value", None) == 0 for x in r.start)
-
-
-def _sums_along(s: Stmt, b: Buffer) -> bool:
-    """Whether a product sums along the rows of a whole tile."""
-    return isinstance(s, Gemm) and s.b.buffer is b and _covers(s.b) and s.transpose_b and not s.transpose_a
-
-
-def _columns_of(r: Region, first: int, count: int) -> Region:
-    """Some of the columns of a region."""
-    n = [n for n, p in enumerate(r.point) if not p][-1]
-    start, extent = list(r.start), list(r.extent)
-    start[n], extent[n] = binary("+", start[n], first), count
-    return replace(r, start=tuple(start), extent=tuple(extent), whole=False)
-
-
-def _part(r: Region, width: int, team: str, dimension: int) -> Region:
-    """This team's half of the columns of a region."""
-    kept = [n for n, p in enumerate(r.point) if not p]
-    n = kept[dimension]
-    if (len(kept) != 2 and r.extent[n] != 2 * width) or r.extent[n] != 2 * width:
-        raise _Inseparable
-    start, extent = list(r.start), list(r.extent)
-    start[n] = binary("+", start[n], width if team == FRONT else 0)
-    extent[n] = width
-    return replace(r, start=tuple(start), extent=tuple(extent), whole=False)
-
 
 def _order(b: Buffer) -> tuple[str, int]:
     return b.name, b.number
-
-
-def _fills(s: Stmt) -> bool:
-    return isinstance(s, Copy) and s.src.buffer.space is Space.GLOBAL and s.dst.buffer.space is Space.SHARED
-
-
-def _all(b: Buffer) -> Region:
-    return Region(b, tuple(const(0) for _ in b.shape), b.shape, tuple(False for _ in b.shape), whole=True)

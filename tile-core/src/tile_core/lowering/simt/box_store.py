@@ -42,7 +42,6 @@ class BoxStore:
         assert rules is not None and engines is not None
         self.rules, self.engines = rules, engines
         self.groups = self.team.threads // rules.group
-        self.spare = max(self.spare, *(size_of(self.context.tiles[b]) for b in self.free), 0)
 
     def store(self, s: Copy) -> tuple[Stmt, ...] | None:
         """The statements of a copy from a fragment to a tensor; None if it is not for the copy engine."""
@@ -73,15 +72,16 @@ class BoxStore:
         rows, columns = choice.c.shape
         rows //= self.groups
         dst, bits = s.dst, s.dst.dtype.bits
-        if dst.buffer.base is not None or dst.buffer.source is not None or bits not in (16, 32):
-            return None
+        given = any(p.tensor is dst.buffer for p in self.context.plan.program.params)
+        if not given or dst.buffer.base is not None or bits not in (16, 32):
+            return None  # the launcher describes tensors of the caller to the engine, no workspaces
         for span in self.rules.spans:
             width = span * 8 // bits
             if columns % width or rows > self.rules.largest:
                 continue
             layout = span_tile((rows, width), span, bits)
             found = boxes(self.part(dst, rows, width, 0), layout, self.rules)
-            count = min(columns // width, MOST_BUFFERS, self.spare // (self.groups * rows * span))
+            count = min(columns // width, MOST_BUFFERS, self.room(dst.dtype) // (self.groups * rows * span))
             if found is None or len(found.pieces) != 1 or count < 1 or not self.starts_inside(found):
                 return None
             return found, layout, count
@@ -116,6 +116,11 @@ class BoxStore:
         self.staged.append(out)
         self.spare -= elements * dtype.bits // 8
         return out
+
+    def room(self, dtype: DType) -> int:
+        """Bytes that stores of a type may take: what is spare, or the largest tile of that type that is free."""
+        sizes = (size_of(b) for b in self.reused if b.dtype == dtype)
+        return max(self.spare, *sizes, 0)
 
     @property
     def reused(self) -> set[Buffer]:

@@ -19,6 +19,7 @@ from ...inference.schedule.program import Schedule, Token
 from ...inference.teams import FRONT, OWN, Teams, read, written
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Place, Stmt, Store, Sync
 from ...program.visit import statements
+from . import quotas
 from .arena import Arena, placed_tiles
 from .arriving import arriving
 from .barriers import Pending, synchronised
@@ -40,14 +41,8 @@ from .sums import Sums
 from .turns import Turns
 from .uneven import deal, has_many, lengths, rising
 
-FEW_REGISTERS = {1: 56, 2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
-FEWEST_REGISTERS = 32
-REGISTER_FILE = 65536
-REGISTER_STEP = 8  # registers of a group change in steps of 8
-MOST_REGISTERS = 240
 RESERVED = 2048  # bytes of shared memory: tokens, and what alignment costs
 TEAMS_BARRIER, FRONT_BARRIER = 15, 14  # named barriers: of both teams, and of the front
-ADDING_REGISTERS = 168  # of a thread that only adds up: 128 sums, and what addresses take
 STAGING = 16384  # bytes that the results of a group should find on their way out: 128 rows of 128
 
 Lower = Callable[[Sequence[Stmt]], tuple[Stmt, ...]]
@@ -89,7 +84,7 @@ class Roles:
         own = {name: context.plan.schedules[name] for name in loops}
         ahead = any(COPY in s.streams for s in own.values())
         groups = launch.thread_count // info.bulk.group
-        copying = info.bulk.group * FEW_REGISTERS.get(groups, FEWEST_REGISTERS) if ahead else 0
+        copying = info.bulk.group * quotas.FEW_REGISTERS.get(groups, quotas.FEWEST_REGISTERS) if ahead else 0
         used = tile_bytes(context.plan, launch, own) + RESERVED + groups * STAGING
         blocks = resident(context.plan, launch, copying, used)
         number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
@@ -121,11 +116,7 @@ class Roles:
         self.sharing = self.walk.sharing
         self.groups = self.launch.thread_count // rules.group
         self.teams = Teams.of(self.launch)
-        self.own = self.context.team
-        front = Var("front", INT32, self.context.unique("front"))
-        beside = self.launch.front.threads if self.launch.front else 0
-        self.context.ranges[front] = Interval(0, max(0, beside - 1))
-        self.front = Team(FRONT, front, beside, FRONT_BARRIER)
+        self.own, self.front = self.context.team, self._front()
         self.group = Var("group", INT32, self.context.unique("group"))
         self.context.ranges[self.group] = Interval(0, self.groups - 1)
         self.names = {id(s): name for name, s in self.loops.items()}
@@ -137,9 +128,6 @@ class Roles:
         if self.teams is not None and not self.loops:
             raise InternalError("a launch with a front has no loop for it", self.launch.span)
         self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
-        memory = self.context.instructions.sums
-        apart = memory is not None and has_products(self.context, self.launch)
-        more = {"finished": self.groups, "memory": 0} if apart else {}
         self.rings = {
             t.buffer: s.depth[t.name]
             for s in self.schedules.values()
@@ -175,35 +163,36 @@ class Roles:
             if self.teams is not None
             for token, found in arriving(plan, s, self.ops(name), self.shared_copies).items()
         }
-        self.signals = Signals(
-            self.context, engines, (*named, *self.leads.tokens()), self.arrivals, self.parts, more
-        )
+        more = {"finished": self.groups, "memory": 0} if self.sums_apart else {}
+        tokens = (*named, *self.leads.tokens())
+        self.signals = Signals(self.context, engines, tokens, self.arrivals, self.parts, more)
         self.turns = Turns(
-            self.context,
-            engines,
-            self.group,
-            self.groups,
-            rules.group,
-            GROUP_BARRIERS + self.groups,
+            self.context, engines, self.group, self.groups, rules.group, GROUP_BARRIERS + self.groups
         )
         self.stores = BoxStore(self.context, self.own, self.group, self.box, self.spare(), self.freed(OWN))
         only = Var("only", INT32, self.context.unique("only"))
         self.context.ranges[only] = Interval(0, 0)
         self.front_stores = BoxStore(self.context, self.front, only, self.box, 0, self.freed(FRONT))
-        self.sums = (
-            Sums(
-                self.context,
-                self.launch,
-                engines,
-                memory,
-                self.signals,
-                self.group,
-                self.groups,
-                self.stores.meet,
-            )
-            if memory is not None and apart
-            else None
-        )
+        self.sums = self._sums()
+
+    def _front(self) -> Team:
+        """The second team; it has no threads where all do the same."""
+        thread = Var("front", INT32, self.context.unique("front"))
+        threads = self.launch.front.threads if self.launch.front else 0
+        self.context.ranges[thread] = Interval(0, max(0, threads - 1))
+        return Team(FRONT, thread, threads, FRONT_BARRIER)
+
+    @property
+    def sums_apart(self) -> bool:
+        """Whether the matrix engine keeps sums in memory of its own."""
+        return self.context.instructions.sums is not None and has_products(self.context, self.launch)
+
+    def _sums(self) -> Sums | None:
+        memory, meet = self.context.instructions.sums, self.stores.meet
+        if memory is None or not self.sums_apart:
+            return None
+        given = self.context, self.launch, self.engines, memory, self.signals
+        return Sums(*given, self.group, self.groups, meet)
 
     @property
     def lead_slots(self) -> dict[Buffer, Expr]:
@@ -288,23 +277,15 @@ class Roles:
         """Registers move from the threads that copy to those that compute, if these could use them."""
         if not self.copies_ahead:
             return ()
-        file = REGISTER_FILE // self.rules.group // self.resident
-        each = file // (self.groups + 1) // REGISTER_STEP * REGISTER_STEP
         if self.teams is not None:
-            return self.quota_of_teams(stream, file)
-        if each >= MOST_REGISTERS or self.groups not in FEW_REGISTERS:
+            found = quotas.apart(self.groups, self.rules.group, self.resident)
+            mine = found[(COPY, OWN, FRONT).index(stream)]
+            first = quotas.at_first(self.groups + 2, self.rules.group, self.resident)
+            return (self.engines.registers(mine, mine > first),)
+        shares = quotas.alike(self.groups, self.rules.group, self.resident)
+        if shares is None:
             return ()
-        few = FEW_REGISTERS[self.groups]
-        many = (each * (self.groups + 1) - few) // self.groups // REGISTER_STEP * REGISTER_STEP
-        return (self.engines.registers(few if stream == COPY else min(MOST_REGISTERS, many), stream != COPY),)
-
-    def quota_of_teams(self, stream: str, file: int) -> tuple[Stmt, ...]:
-        """Teams of one group each have as many registers; several groups that only add up have what that takes."""
-        few = FEW_REGISTERS[2]
-        own = (file - few) // 2 if self.groups == 1 else ADDING_REGISTERS
-        share = {COPY: few, OWN: own, FRONT: file - few - self.groups * own}[stream]
-        share = min(MOST_REGISTERS, share // REGISTER_STEP * REGISTER_STEP)
-        return (self.engines.registers(share, share > file // (self.groups + 2)),)
+        return (self.engines.registers(shares[stream != COPY], stream != COPY),)
 
     def own_roles(self) -> tuple[Stmt, ...]:
         """What the user's threads do, and the front where there is one."""
