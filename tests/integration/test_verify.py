@@ -58,7 +58,7 @@ def test_certificates(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     files = sorted(tmp_path.glob("*.smt2"))
     assert f"{len(files)} certificates in" in done.stdout
-    assert len(files) > 4
+    assert len(files) >= 4
     for file in files:
         assert file.read_text().splitlines()[1].startswith("; unsat, z3 ")
         solver = z3.Solver()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .cooperative import Meetings, meetings
+from .cooperative import Meetings, crossing, meetings
 from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, done, work
 from .order import Label, Order
 from .program import Places, Schedule, Step, Token, Wait
@@ -24,7 +24,10 @@ def synthesised(body: Body, deps: Sequence[Dep], times: Timing) -> Schedule:
     bounds = work(body.ops)
     if times.bound > max(bounds.values()):
         bounds["cycle"] = times.bound
-    streams = {s.name: rotated(body, s.name, times) for s in body.streams}
+    streams = {
+        s.name: rotated(body, s.name, times, s.cooperative and bool(crossing(body, deps, s.name)))
+        for s in body.streams
+    }
     met: list[tuple[Meetings, dict[int, str]]] = []
     for s in body.streams:
         if s.cooperative:
@@ -42,20 +45,32 @@ def synthesised(body: Body, deps: Sequence[Dep], times: Timing) -> Schedule:
     return draft.schedule(bounds)
 
 
-def rotated(body: Body, stream: str, times: Timing) -> tuple[Step, ...]:
-    """The steps of a stream in issue order, turned so that the prologue is shortest."""
+def rotated(body: Body, stream: str, times: Timing, meets: bool = False) -> tuple[Step, ...]:
+    """The steps of a stream in issue order, turned so that the prologue is shortest.
+
+    With ``meets`` first of all so that few products are at work where an iteration ends: behind a barrier the compiler does not
+    know any more which ones were begun before (NVRTC's C7514), and waits for each.
+    """
     mine = [o for o in body.ops if o.stream == stream]
-    interval, found = times.interval, list[tuple[tuple[int, int], int, dict[str, int]]]()
+    interval, found = times.interval, list[tuple[tuple[int, int, int], int, dict[str, int]]]()
     for origin in sorted({times.issue[o.name] % interval for o in mine}):
         stage = {o.name: (times.issue[o.name] - origin) // interval for o in mine}
         low = min(stage.values())
-        key = max(stage.values()) - low, sum(stage.values()) - low * len(mine)
+        working = sum(_works_at(body, times, o, origin) for o in mine) if meets else 0
+        key = working, max(stage.values()) - low, sum(stage.values()) - low * len(mine)
         found.append((key, origin, {n: s - low for n, s in stage.items()}))
     if not found:
         return ()
     _, origin, stage = min(found, key=lambda f: f[:2])
     order = sorted(mine, key=lambda o: ((times.issue[o.name] - origin) % interval, not o.asynchronous))
     return tuple(Step(o.name, stage[o.name]) for o in order)
+
+
+def _works_at(body: Body, times: Timing, o: Op, clock: int) -> bool:
+    """Whether a product that only its stream sees the end of is at work at a clock of the interval."""
+    grouped = o.asynchronous and body.observed(o.name) == GROUP
+    since = (clock - times.issue[o.name]) % times.interval
+    return grouped and 0 < since < times.start[o.name] - times.issue[o.name] + o.span
 
 
 def _with_barriers(

@@ -28,6 +28,7 @@ class KernelSteps:
     those steps, where the waits of the loop's own steps are missing. ``turns``: the first and the last op that groups of
     threads do in turn; ``begin`` and ``end`` of a turn. ``masked``: from which kernel step on, given
     its counter, seldom steps have something to do; ``seldom`` is told whether they have in what is lowered next.
+    ``ahead``: what an op does before its waits, given the iteration. ``closing``: the end of each whole kernel step.
     """
 
     context: Context
@@ -48,6 +49,8 @@ class KernelSteps:
     end: tuple[Stmt, ...] = ()
     masked: Callable[[Var], Expr | None] = lambda _: None
     seldom: Callable[[bool | None], None] = lambda _: None
+    ahead: Callable[[str, Expr], Iterable[Stmt]] = lambda _op, _iteration: ()
+    closing: tuple[Stmt, ...] = ()
 
     def statements(self) -> Iterator[Stmt]:
         extent, first, k = self.loop.extent, self.apart, self.counter()
@@ -70,7 +73,7 @@ class KernelSteps:
 
     def steady(self, k: Var, begin: Expr, stop: int | Expr) -> Stmt:
         """Whole kernel steps from ``begin`` on."""
-        body = [s for step in self.steps for s in self.guarded(step, k)]
+        body = [*(s for step in self.steps for s in self.guarded(step, k)), *self.closing]
         count = stop if getattr(begin, "value", None) == 0 else dim(binary("-", stop, begin))
         return UniformFor(k, begin, count, tuple(body), span=self.loop.span)
 
@@ -152,6 +155,7 @@ class KernelSteps:
         instance = self.context.simple(binary("+", self.base, iteration))
         if groups:
             yield from self.groups(step)
+        yield from self.ahead(step.op, iteration)
         for w in step.waits:
             token = self.schedule.tokens[w.token]
             if token.kind == SIGNAL:

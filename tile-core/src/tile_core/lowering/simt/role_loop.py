@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...dtypes import BOOL, INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
 from ...expr.intervals import Interval
+from ...expr.walk import rebuilt
 from ...inference.bulk import Piece
 from ...inference.problem import is_whole
 from ...inference.schedule.model import MEET
@@ -62,6 +63,8 @@ class RoleLoop:
         mine = (s for op, s in self.ops.items() if self.ops_stream(op) == self.stream)
         self.rewritten = {b.storage for s in statements(mine) for b in written_buffers(s)}
         self.acting: bool | None = None
+        self.starts: dict[str, list[Expr]] = {}
+        self.loaded: dict[tuple[Expr, Expr], Var] = {}
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
             if isinstance(s, Bind):
@@ -107,6 +110,9 @@ class RoleLoop:
             tuple(self.roles.turns.end()),
             self.masked_from,
             self.seldom,
+            self.ahead,
+            # a product at work over a loop's end, beside barriers, makes the compiler wait for each (NVRTC's C7514)
+            (self.engines.settle("tensor", 0),) if self.meets and not self.ends_settled() else (),
         ).statements()
         if sums:
             yield from self.fetched(sums, loop.extent)
@@ -179,14 +185,30 @@ class RoleLoop:
             if op == copies[0]:
                 yield self.engines.expect(place, size // parts)
             some = slice(len(pieces) * part // parts, len(pieces) * (part + 1) // parts)
-            yield from self.boxes(op, iteration, instance, place, pieces[some])
+            yield from self.boxes(op, instance, place, pieces[some])
 
-    def boxes(
-        self, op: str, iteration: Expr, instance: Expr, token: Place, pieces: Iterable[Piece]
-    ) -> Iterator[Stmt]:
-        found, s, values = self.context.plan.bulk[op], self.ops[op], self.values(iteration)
+    def ahead(self, op: str, iteration: Expr) -> Iterator[Stmt]:
+        """Before a copy waits for its slot it reads what says where it begins (a page's number), once in an iteration."""
+        if self.stream != COPY:
+            return
+        made: list[Stmt] = []
+
+        def known(x: Expr) -> Expr:
+            if not isinstance(x, Load):
+                return x if isinstance(x, Var) else rebuilt(x, known)
+            key = x, iteration
+            if key not in self.loaded or not isinstance(iteration, Var):
+                self.loaded[key] = Var("found", x.dtype, self.context.unique("found"))
+                made.append(Bind(self.loaded[key], x))
+            return self.loaded[key]
+
+        values = self.values(iteration)
+        self.starts[op] = [known(substitute(x, values)) for x in self.context.plan.bulk[op].start]
+        yield from made
+
+    def boxes(self, op: str, instance: Expr, token: Place, pieces: Iterable[Piece]) -> Iterator[Stmt]:
+        found, s, start = self.context.plan.bulk[op], self.ops[op], self.starts[op]
         assert isinstance(s, Copy)
-        start = [substitute(x, values) for x in found.start]
         flat, slot = self.roles.ring(s.dst.buffer.storage, instance)
         shared = self.roles.sharing if self.roles.sharing and op in self.roles.sharing.copies else None
         many = shared.blocks if shared else 1

@@ -434,7 +434,9 @@ class Roles:
                 if stored is not None:
                     return iter(stored)
                 groups = self.context.threads // self.rules.group
-                return matrix_store(self.context, self.engines, s, self.team_group, groups)
+                matrices = matrix_store(self.context, self.engines, s, self.team_group, groups)
+                # one branch: no barriers between its parts
+                return None if matrices is None else iter((If(const(True), tuple(matrices)),))
             case _:
                 return None
 
