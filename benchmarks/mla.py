@@ -14,7 +14,7 @@ from typing import Any
 
 import handmade
 from comparison import script
-from mla_rows import DIM, HEADS, PAGE, ROPE, VARIANTS, Row, rows
+from mla_rows import DIM, HEADS, PAGE, ROPE, Row, rows
 from soundness import refuse, refuse_unsteady
 from timing import Protocol, burst, geometric_mean, medians
 
@@ -81,21 +81,17 @@ def shown(row: Row, result: dict[str, Any]) -> str:
 
 
 def summary(results: list[tuple[Row, dict[str, Any]]]) -> dict[str, dict[str, float]]:
-    """For each form: the hand-made kernel's time over ours, of which the first variant counts."""
-    out: dict[str, dict[str, float]] = {}
-    for form, variants in VARIANTS.items():
-        ratios: list[float] = []
-        for row, result in results:
-            found = medians(result["microseconds"])
-            ours, peer = found.get(f"tile {next(iter(variants))}"), found.get(handmade.NAME)
-            if row.form == form and ours and peer:
-                ratios.append(peer / ours)
-        if ratios:
-            out[form] = {
-                "geometric_mean": round(geometric_mean(ratios), 4),
-                "least": round(min(ratios), 4),
-            }
-    return out
+    """For each form: the time of the fastest hand-made kernel over that of our variant which was chosen for the row."""
+    ratios: dict[str, list[float]] = {}
+    for row, result in results:
+        found = medians(result["microseconds"])
+        peers = [time for name, time in found.items() if name.startswith(handmade.NAME)]
+        if peers and f"tile {row.chosen}" in found:
+            ratios.setdefault(row.form, []).append(min(peers) / found[f"tile {row.chosen}"])
+    return {
+        form: {"geometric_mean": round(geometric_mean(found), 4), "least": round(min(found), 4)}
+        for form, found in ratios.items()
+    }
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 HEADS, DIM, ROPE, PAGE = 128, 512, 64, 64
+PROCESSORS = 128  # at least, of the devices of the target
 BATCHES = (128, 64)
 LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768)
 RAGGED = 512, 8192  # the lengths of a ragged batch lie between these
 
-# form -> name -> keywords of the kernel; the first is the one that counts, the others are measured too
+# form -> name -> keywords of the kernel
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "contiguous": {"pair": {}},
     "paged": {"pair": {}},
@@ -39,6 +40,12 @@ class Row:
         low, high = RAGGED
         at = [low + (high - low) * n // (self.batch - 1) for n in range(self.batch)]
         return [at[n * 37 % self.batch] for n in range(self.batch)]
+
+    @property
+    def chosen(self) -> str:
+        """The variant that counts: ragged batches with fewer sequences than processors are split; others are measured too."""
+        first, *split = VARIANTS[self.form]
+        return split[0] if split and self.batch < PROCESSORS else first
 
     @property
     def operations(self) -> float:

@@ -44,12 +44,8 @@ def attention(
             scores = T.alloc_fragment((block_M, block_N), "float32")
             weights = T.alloc_fragment((block_M, block_N), dtype)
             acc = T.alloc_fragment((block_M, dim), "float32")
-            top = T.alloc_fragment((block_M,), "float32")
-            top_before = T.alloc_fragment((block_M,), "float32")
-            shift = T.alloc_fragment((block_M,), "float32")
-            rescale = T.alloc_fragment((block_M,), "float32")
-            row_sum = T.alloc_fragment((block_M,), "float32")
-            total = T.alloc_fragment((block_M,), "float32")
+            of_rows = (block_M,), "float32"
+            top, top_before, shift, rescale, row_sum, total = (T.alloc_fragment(*of_rows) for _ in range(6))
 
             T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
             T.fill(acc, 0)

@@ -8,7 +8,7 @@ import pytest
 import tile_core.language as T
 from tile_core.interpreter import run
 from tile_core.language.trace import PrimFunc
-from tile_core.program import For, If, While
+from tile_core.program import Alloc, For, If, While
 from tile_core.program.visit import statements
 
 
@@ -339,3 +339,22 @@ def test_comprehensions_and_python_containers() -> None:
                 C[n] = v + table["a"]
 
     assert out(kernel)[:3] == [2, 6, 8]
+
+
+def test_buffers_are_named_after_what_they_are_assigned_to() -> None:
+    @T.prim_func
+    def kernel(C: T.Tensor((8,))):
+        with T.Kernel(1):
+            top, total = (T.alloc_fragment((8,), "float32") for _ in range(2))
+            shift, (scale, rest) = (
+                T.alloc_fragment((8,), "float32"),
+                [T.alloc_fragment((8,), "float32") for _ in range(2)],
+            )
+            last = T.alloc_fragment((8,), "float32")
+            for t in (top, total, shift, scale, rest, last):
+                T.fill(t, 1)
+            T.copy(last, C)
+
+    names = [s.buffer.name for s in statements(kernel.program.body) if isinstance(s, Alloc)]
+    assert names == ["top", "total", "shift", "fragment", "fragment", "last"]
+    assert out(kernel) == [1] * 8

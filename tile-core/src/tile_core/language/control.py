@@ -119,8 +119,8 @@ def Pipelined(
     """A loop whose iterations may overlap: ``for k in T.Pipelined(T.ceildiv(K, 32), num_stages=3):``.
 
     The result is that of running them one after the other. ``num_stages``: iterations in flight (0: no overlap).
-    ``stage`` and ``order`` pin the schedule: one number for each statement of the body. In a kernel without ``T.Kernel``
-    write ``with T.Pipelined(...):``; what the loop runs over is then inferred.
+    ``stage`` and ``order``, one number for each statement of the body, are kept with the program; the schedule is inferred without
+    them as yet. In a kernel without ``T.Kernel`` write ``with T.Pipelined(...):``; what the loop runs over is then inferred.
 
     Raises:
         KernelError: a negative number of stages, or ``order`` without ``stage``.

@@ -173,7 +173,7 @@ class Flow(Names):
 
         @wraps(function)
         def inline(*arguments: Any, **keywords: Any) -> Any:
-            self.hint = ""
+            self.hints = ()
             self.macro_depth.append(len(self.scopes))
             try:
                 return function(*arguments, **keywords)

@@ -19,9 +19,9 @@ LONG = 40  # parts of an expression; each use of a name repeats them: x = x * x 
 class Names(Scopes):
     """Called by rewritten code for assignments; ``k`` is the number of a span."""
 
-    def name(self, name: str) -> None:
-        """The next buffer is assigned to ``name``."""
-        self.hint = name
+    def name(self, *names: str) -> None:
+        """The next buffers are assigned to ``names``."""
+        self.hints = names
 
     def unbound(self, *names: str) -> Any:
         out = tuple(NoValue(n, "it is used before anything is assigned to it") for n in names)
@@ -29,7 +29,7 @@ class Names(Scopes):
 
     def assign(self, k: int, name: str, value: Any, old: Any) -> Any:
         """``name = value``. A scalar cell is stored to; a value that reads memory is read now, once."""
-        self.hint = ""
+        self.hints = ()
         if isinstance(value, Tile) and id(value.buffer) in self.fresh:
             self.fresh.discard(id(value.buffer))
             return value

@@ -193,7 +193,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         value = self.visit(node.value)
-        self.hint_each(node, value)
+        value = self.hint_each(node, value)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             return self.assign_name(node, node.targets[0].id, value, isinstance(node.value, ast.Call))
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
@@ -207,28 +207,32 @@ class Rewriter(ast.NodeTransformer):
 
     def assign_name(self, node: ast.stmt, name: str, value: ast.expr, hint: bool) -> ast.stmt:
         if hint:
-            value = self.hinted(name, value)
+            value = self.hinted(value, name)
         new = self.do(
             "assign", self.number(node), ast.Constant(name), value, ast.Name(name, ast.Load()), at=node
         )
         return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], new), node)
 
-    def hinted(self, name: str, value: ast.expr) -> ast.expr:
-        """``value`` evaluated when the builder knows what name it goes to."""
-        pair = ast.Tuple([self.do("name", ast.Constant(name)), value], ast.Load())
+    def hinted(self, value: ast.expr, *names: str) -> ast.expr:
+        """``value`` evaluated when the builder knows what names it goes to."""
+        pair = ast.Tuple([self.do("name", *map(ast.Constant, names)), value], ast.Load())
         return ast.Subscript(pair, ast.Constant(1), ast.Load())
 
-    def hint_each(self, node: ast.Assign, value: ast.expr) -> None:
-        """``a, b = f(), g()``: each call knows its own name."""
+    def hint_each(self, node: ast.Assign, value: ast.expr) -> ast.expr:
+        """``a, b = f(), g()`` and ``a, b = (f() for ...)``: each call knows its own name."""
         match node.targets, node.value, value:
             case [ast.Tuple(elts=names)], ast.Tuple(elts=written), ast.Tuple(elts=values) if len(
                 names
             ) == len(values):
                 for n, (name, old) in enumerate(zip(names, written, strict=True)):
                     if isinstance(name, ast.Name) and isinstance(old, ast.Call):
-                        values[n] = self.hinted(name.id, values[n])
+                        values[n] = self.hinted(values[n], name.id)
+                return value
+            case [ast.Tuple(elts=names)], ast.GeneratorExp(elt=ast.Call()) | ast.ListComp(elt=ast.Call()), _:
+                known = [n.id for n in names if isinstance(n, ast.Name)]
+                return self.hinted(value, *known) if len(known) == len(names) else value
             case _:
-                pass
+                return value
 
     def assign_to(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
         match target:

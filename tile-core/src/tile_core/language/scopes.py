@@ -68,7 +68,7 @@ class Scopes:
         self.launch: LaunchState | None = None
         self.spans: Sequence[Span] = ()
         self.callers: list[Span] = []
-        self.hint: str = ""
+        self.hints: tuple[str, ...] = ()
         self.fresh: set[int] = set()
         self.names: dict[str, int] = {}
         self.dynamic = False  # whether the loop or branch that just ended was the device's
@@ -136,7 +136,8 @@ class Scopes:
         return Var(name, dtype(type), self.unique(name), span=self.span())
 
     def take_hint(self, default: str) -> str:
-        name, self.hint = self.hint or default, ""
+        name, *rest = self.hints or (default,)
+        self.hints = tuple(rest)
         return name
 
     def alloc(self, shape: Sequence[Any], type: Any, space: Space, default: str) -> Tile:
