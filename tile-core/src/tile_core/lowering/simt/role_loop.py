@@ -464,14 +464,17 @@ class RoleLoop:
         if not tokens:
             return
         by_engine = self.roles.sums is not None and self.roles.signals_itself(op)
-        if not is_end(op) and not by_engine:
-            yield from self.roles.signals.handed_back(not shown and not self.among_threads(op))
+        each = {t.name for t in tokens if not self.roles.told_once(self.name, t, op)}
+        if each:
+            # an end that threads' work is learnt by stands for all of their ops
+            by_engine_next = is_end(op) or (not shown and not self.among_threads(op))
+            yield from self.roles.signals.handed_back(by_engine_next)
         for token in tokens:
             place = self.roles.signals.at(self.name, token, instance)
             if by_engine and self.roles.sums is not None:
                 yield self.roles.sums.leader(self.roles.sums.memory.finish(place))
                 continue
-            together = self.roles.rules.group if is_end(op) else self.context.plan.info.subgroup
+            together = self.context.plan.info.subgroup if token.name in each else self.roles.rules.group
             inside = binary("%", self.context.thread, together)
             if self.roles.releases_shared(self.name, token) and self.roles.sharing is not None:
                 others = tuple(self.engines.arrive_at(place, inside))

@@ -15,6 +15,7 @@ from ...errors import InternalError
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
+from ...inference.schedule.crowds import crowds
 from ...inference.schedule.program import Schedule, Token
 from ...inference.teams import FRONT, OWN, Teams, read, written
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Place, Stmt, Store, Sync
@@ -66,6 +67,7 @@ class Roles:
     maps: dict[BoxMap, Var] = field(default_factory=dict[BoxMap, Var])
     conditions: dict[Expr, None] = field(default_factory=dict[Expr, None])
     counters: dict[tuple[str, str], Buffer] = field(default_factory=dict[tuple[str, str], Buffer])
+    crowded: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     @staticmethod
     def of(context: Context, launch: Launch, lower: Lower) -> Roles | None:
@@ -553,13 +555,23 @@ class Roles:
         copies = [p for p in token.producers if p in self.context.plan.bulk]
         own = [p for p in token.producers if p not in self.context.plan.bulk]
         many = self.sharing.blocks if self.releases_shared(loop, token) and self.sharing else 1
-        once = {p for p in own if is_end(p) or self.signals_itself(p)}
+        once = {p for p in own if self.told_once(loop, token, p)}
         threads = (self.threads_of(self.schedules[loop].ops[p].stream) for p in own)
         each = (
             n // (self.rules.group if p in once else self.context.plan.info.subgroup)
             for n, p in zip(threads, own, strict=True)
         )
         return bool(copies) + many * sum(each)
+
+    def told_once(self, loop: str, token: Token, op: str) -> bool:
+        """Whether one thread of each group arrives for an op: an engine's end, by which nobody learns what threads have done."""
+        return self.signals_itself(op) or (is_end(op) and token.name not in self.crowds(loop))
+
+    def crowds(self, loop: str) -> frozenset[str]:
+        """Tokens of a loop that each subgroup arrives at, whatever they tell of."""
+        if loop not in self.crowded:
+            self.crowded[loop] = crowds(self.schedules[loop])
+        return self.crowded[loop]
 
     def readers_of(self, lead: Copy) -> int:
         """Threads of the teams that read a tile filled outside of loops."""
