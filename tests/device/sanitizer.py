@@ -4,6 +4,8 @@
 
 The folder is made by ``examples_make.py`` elsewhere. Needs what ``examples.py`` needs, and compute-sanitizer of the CUDA toolkit.
 Several cases share a process, several processes run at once; a part that is not clean is halved until the case is found.
+racecheck does not see that an mbarrier orders what the lanes of a warp did if one lane arrives for them, after ``__syncwarp``; it
+reports such accesses as races (compute-sanitizer of CUDA 13.0, seen with a kernel of a write, that arrival, a wait and a read).
 Prints a line of JSON for each case and one for all; ends with 1 if a case failed, with 2 if the tool is missing or sees nothing.
 """
 
