@@ -15,7 +15,7 @@ from .compact import compacted, order_links, points
 from .model import Body, Dep, Op
 from .timing import Timing
 
-MOST = 60  # orders that are tried
+MOST = 300  # orders that are tried
 
 
 def exchanged(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: Timing, bound: int) -> Timing:
