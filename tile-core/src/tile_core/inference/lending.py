@@ -39,7 +39,7 @@ class _Lending:
 
     def done(self) -> For:
         body = list(self.loop.body)
-        for tile in dict.fromkeys(s.dst.buffer for s in body if _writes(s)):
+        for tile in dict.fromkeys(s.dst.buffer for s in body if isinstance(s, Copy) and _writes(s)):
             for n, until in self._later_lives(body, tile):
                 lender = self._lender(body, body[n])
                 if lender is not None:
@@ -54,7 +54,7 @@ class _Lending:
         if any(tile in read(s) | written(s) for s in self.launch.body if s is not self.loop):
             return
         uses = [s for s in body if tile in read(s) | written(s)]
-        writes = [n for n, s in enumerate(body) if _writes(s) and s.dst.buffer is tile]
+        writes = [n for n, s in enumerate(body) if tile in written(s)]
         if len(writes) > 1 and all(_writes(s) or _multiplies(s, tile) for s in uses) and _writes(uses[0]):
             yield from pairwise((*writes[1:], len(body)))
 

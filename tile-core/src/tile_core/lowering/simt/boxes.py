@@ -13,11 +13,15 @@ from ...program import Stmt
 
 @dataclass(frozen=True, slots=True)
 class BoxMap:
-    """How the copy engine sees a tensor: the extents of a box by dimension, outermost first, and the span of the tile's swizzle."""
+    """How the copy engine sees a tensor: the extents of a box by dimension, outermost first, and the span of the tile's swizzle.
+
+    ``passing``: what it brings is not read again soon, so that more than was asked for has no place in a cache.
+    """
 
     tensor: Buffer
     box: tuple[int, ...]
     span: int
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

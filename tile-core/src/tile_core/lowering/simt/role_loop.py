@@ -213,7 +213,10 @@ class RoleLoop:
         shared = self.roles.sharing if self.roles.sharing and op in self.roles.sharing.copies else None
         many = shared.blocks if shared else 1
         rank = self.roles.walk.rank
-        box = self.roles.box(found, many)
+        again = self.roles.again.get(op)
+        hint = None if again is None else self.roles.hints[again]
+        # beside tensors that are kept in a cache there is room for what a stream brings too much
+        box = self.roles.box(found, many, again is False and not any(self.roles.again.values()))
         for piece in pieces:
             at = [binary("+", x, n) for x, n in zip(start, piece.shift, strict=True)]
             inside = binary("+", slot, piece.at)
@@ -222,9 +225,7 @@ class RoleLoop:
                 at[found.rows] = binary("+", at[found.rows], binary("*", rank, part))
                 inside = binary("+", inside, binary("*", rank, part * found.box[-1]))
             into = Place(flat, (self.context.simple(inside),), "w", window=True)
-            yield self.engines.load(
-                box, [self.context.simple(x) for x in at], into, token, many, self.roles.hints.get(op)
-            )
+            yield self.engines.load(box, [self.context.simple(x) for x in at], into, token, many, hint)
 
     # The user's threads.
 

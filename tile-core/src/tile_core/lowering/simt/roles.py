@@ -123,10 +123,9 @@ class Roles:
         self.context.ranges[self.group] = Interval(0, self.groups - 1)
         self.names = {id(s): name for name, s in self.loops.items()}
         self.schedules: dict[str, Schedule] = {name: plan.schedules[name] for name in self.loops}
-        self.hints = {
-            name: Var("hint", UINT64, self.context.unique("hint"))
-            for name in reuse(self.launch, plan.bulk, plan.info)
-        }
+        self.again = reuse(self.launch, plan.bulk, plan.info)
+        kinds = sorted(set(self.again.values()))
+        self.hints = {kind: Var("hint", UINT64, self.context.unique("hint")) for kind in kinds}
         if self.teams is not None and not self.loops:
             raise InternalError("a launch with a front has no loop for it", self.launch.span)
         self.copies_ahead = any(COPY in s.streams for s in self.schedules.values())
@@ -365,8 +364,7 @@ class Roles:
     def copy_role(self) -> tuple[Stmt, ...]:
         body = tuple(t for s in self.launch.body for t in self.copying(s))
         chosen = Var("chosen", BOOL, self.context.unique("chosen"))
-        again = reuse(self.launch, self.context.plan.bulk, self.context.plan.info)
-        hints = tuple(self.engines.keep(again[name], v) for name, v in self.hints.items())
+        hints = tuple(self.engines.keep(again, v) for again, v in self.hints.items())
         copies = waiting(self.context.instructions.succession, self.walk.around(body))
         work = If(chosen, (*hints, *self.start_counters(COPY), *copies, *self.drained(COPY)))
         first = self.context.threads + self.context.plan.info.subgroup
@@ -613,13 +611,16 @@ class Roles:
         slot = binary("truncmod", instance, self.rings[storage])
         return self.context.tiles[storage], binary("*", slot, self.sizes[storage])
 
-    def box(self, found: BoxCopy, parts: int = 1) -> Var:
-        """The parameter that describes a tensor to the copy engine; ``parts``: how many blocks share the rows of a box."""
+    def box(self, found: BoxCopy, parts: int = 1, passing: bool = False) -> Var:
+        """The parameter that describes a tensor to the copy engine; ``parts``: how many blocks share the rows of a box.
+
+        ``passing`` as in ``BoxMap``.
+        """
         self.conditions.update(dict.fromkeys(found.conditions))
         box = list(found.box)
         if found.rows is not None:
             box[found.rows] //= parts
-        key = BoxMap(found.tensor, tuple(box), found.span)
+        key = BoxMap(found.tensor, tuple(box), found.span, passing)
         if key not in self.maps:
             name = f"{found.tensor.name}_box"
             self.maps[key] = Var(name, HANDLE, self.context.unique(name))
