@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tile_core.language as T
 
+AT_ONCE = 8  # partial results on their way at the same time
+
 
 @T.macro
 def combine(Partial, Lse, Output):
@@ -15,6 +17,9 @@ def combine(Partial, Lse, Output):
         top = T.alloc_fragment((1,), "float32")
         total = T.alloc_fragment((1,), "float32")
         acc = T.alloc_fragment((1, dim), "float32")
+        rows = [T.alloc_fragment((1, dim), "float32") for _ in range(min(splits, AT_ONCE))]
+        for s in [*range(len(rows))]:
+            T.copy(Partial[by, bx : bx + 1, s, :], rows[s])
         T.copy(Lse[by, bx : bx + 1, :], parts)
         T.reduce_max(parts, top, dim=1)
         for i, s in T.Parallel(1, splits):
@@ -22,9 +27,12 @@ def combine(Partial, Lse, Output):
         T.reduce_sum(parts, total, dim=1)
         T.copy(parts, factors)
         T.clear(acc)
-        for s in T.serial(splits):
+        for s in [*range(splits)]:
+            row = rows[s % AT_ONCE]
             for i, d in T.Parallel(1, dim):
-                acc[i, d] += factors[i, s] * Partial[by, bx + i, s, d]
+                acc[i, d] += factors[i, s] * row[i, d]
+            if s + AT_ONCE < splits:
+                T.copy(Partial[by, bx : bx + 1, s + AT_ONCE, :], row)
         for i, d in T.Parallel(1, dim):
             acc[i, d] = T.if_then_else(total[i] > 0, acc[i, d] / total[i], 0)
         T.copy(acc, Output[by, bx : bx + 1, :])
