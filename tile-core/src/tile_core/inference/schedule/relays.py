@@ -28,12 +28,13 @@ def relayed(body: Body, deps: Sequence[Dep]) -> tuple[Body, tuple[Dep, ...]]:
 
 
 def summed(body: Body, deps: Sequence[Dep]) -> Iterator[Dep]:
-    """The dependences with the end of all sums in the place of the end of what began them.
+    """The dependences, of other streams with the end of all sums in the place of the end of what began them.
 
     Nobody stops between ops that add to the same sums: it would be one more wait for the threads that use all of them.
     """
     for d in deps:
-        yield replace(d, u=_last(body, d.u)) if d.kind == "WAR" and d.u != d.v else d
+        others = body.op[d.u].stream != body.op[d.v].stream
+        yield replace(d, u=_last(body, d.u)) if d.kind == "WAR" and others else d
 
 
 def _last(body: Body, u: str) -> str:
