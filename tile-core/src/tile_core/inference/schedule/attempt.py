@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .bounds import needed_depth
+from .links import Links
 from .model import SIGNAL, Body, Dep
 from .timing import Timing, overlap
 
@@ -28,6 +29,10 @@ class Tables:
     body: Body
     deps: Sequence[Dep]
     caps: Mapping[str, int]
+
+    @cached_property
+    def links(self) -> Links:
+        return Links(self.body, self.deps, self.caps)
 
     @cached_property
     def names(self) -> list[str]:

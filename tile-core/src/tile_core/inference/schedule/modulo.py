@@ -40,11 +40,11 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
     resource, _ = resource_bound(body)
     caps = depth_caps(body)
     while (bound := recurrence_bound(body, deps, caps, resource)) is not None:
-        found = _search(Tables(body, deps, caps), bound, rng)
+        tables = Tables(body, deps, dict(caps))
+        found = _search(tables, bound, rng)
         if found is None:
             return None
         if fits(body, found.depth):
-            tables = Tables(body, deps, caps)
             return replace(_patient(tables, _undisturbed(tables, found, bound)), bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
@@ -56,14 +56,14 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
 
 def _exchanged(tables: Tables, times: Timing, bound: int) -> Timing:
     """The times in a better order, if rings still fit."""
-    out = settled(tables, exchanged(tables.body, tables.deps, tables.caps, times, bound))
+    out = settled(tables, exchanged(tables.links, times, bound))
     return out if fits(tables.body, out.depth) else times
 
 
 def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:
     """The times with the writes of products' registers in front of them, unless that takes much longer by these costs."""
     order = moved(tables.body, tuple(tables.deps), times)
-    found = None if order is None else compacted(tables.body, tables.deps, tables.caps, order, bound)
+    found = None if order is None else compacted(tables.links, order, bound)
     if found is None or found.interval > SLOWER * times.interval:
         return times
     out = settled(tables, found)
@@ -72,7 +72,7 @@ def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:
 
 def _patient(tables: Tables, times: Timing) -> Timing:
     """The times with idle clocks put to use, if rings still fit."""
-    out = settled(tables, patient(tables.body, tables.deps, tables.caps, times))
+    out = settled(tables, patient(tables.links, times))
     return out if fits(tables.body, out.depth) else times
 
 
@@ -105,7 +105,7 @@ def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:
 def _closest(tables: Tables, times: Timing, bound: int) -> Timing | None:
     """An order in its shortest interval."""
     if times.interval > bound:
-        found = compacted(tables.body, tables.deps, tables.caps, times, bound)
+        found = compacted(tables.links, times, bound)
         if found is None:
             return None
         times = found
