@@ -54,6 +54,20 @@ class Tables:
         return [[e for e in self.edges if e[0] == n != e[1]] for n in range(len(self.names))]
 
     @cached_property
+    def around(self) -> list[list[Edge]]:
+        """Edges by either end, but those from an op to itself."""
+        return [out + into for out, into in zip(self.out, self.into, strict=True)]
+
+    @cached_property
+    def near(self) -> list[list[tuple[int, bool, bool, bool]]]:
+        """(op, whether of the same unit, of the same stream, of the same queue) of all ops that may be in each one's way."""
+        found: list[list[tuple[int, bool, bool, bool]]] = []
+        for users, fellows, mates in zip(self.users, self.fellows, self.mates, strict=True):
+            others = dict.fromkeys((*users, *fellows))
+            found.append([(m, m in users, m in fellows, m in mates) for m in others])
+        return found
+
+    @cached_property
     def hold(self) -> list[int]:
         return [o.hold for o in self.body.ops]
 
@@ -155,9 +169,9 @@ class Attempt:
             begin = max(begin, self.last[n] + 1)
         self.issue[n], self.start[n] = self._find(n, ready, begin) or (max(ready, begin), begin)
         self.last[n] = self.start[n]
-        for m in [m for m in self.start if m != n and self._collide(n, m)]:
+        for m in list(self._colliding(n)):
             self._drop(m)
-        for u, v, w, to_start, d in self.tables.out[n] + self.tables.into[n]:
+        for u, v, w, to_start, d in self.tables.around[n]:
             if u in self.start and v in self.start:
                 at = self.start[v] if to_start else self.issue[v]
                 if at + self.interval * d < self.start[u] + w:
@@ -213,17 +227,17 @@ class Attempt:
                 return t
         return None
 
-    def _collide(self, n: int, m: int) -> bool:
-        busy, hold = self.tables.busy, self.tables.hold
-        if m in self.tables.users[n] and overlap(
-            self.start[n], busy[n], self.start[m], busy[m], self.interval
-        ):
-            return True
-        if m in self.tables.fellows[n] and overlap(
-            self.issue[n], hold[n], self.issue[m], hold[m], self.interval
-        ):
-            return True
-        return m in self.tables.mates[n] and self._swapped(self.start[n], self.issue[n], m)
+    def _colliding(self, n: int) -> Iterator[int]:
+        """Ops that stand where ``n`` does now: at the same time on its unit or stream, or in another order than issued."""
+        busy, hold, interval = self.tables.busy, self.tables.hold, self.interval
+        t, s = self.issue[n], self.start[n]
+        for m, unit, stream, queue in self.tables.near[n]:
+            if m in self.start and (
+                (unit and overlap(s, busy[n], self.start[m], busy[m], interval))
+                or (stream and overlap(t, hold[n], self.issue[m], hold[m], interval))
+                or (queue and self._swapped(s, t, m))
+            ):
+                yield m
 
     def _swapped(self, s: int, t: int, m: int) -> bool:
         """Whether an op at (start, issue) would be started in another order than issued, against ``m`` of its queue."""
