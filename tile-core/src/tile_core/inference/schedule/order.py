@@ -153,27 +153,30 @@ class Order:
         Of an event with ordered instances the newest that is reached stands for all older ones, and of the ops that one warp
         has begun the last one for all before it.
         """
-        goal = self.number[first]
-        every = goal in self.unordered  # earlier instances of it may come later
-        far = BEYOND + distance
-        newest, seen = [far] * len(self.number), set[tuple[int, int]]()
+        goal, unordered, floor = self.number[first], self.unordered, self.floor
+        newest = [distance + (BEYOND if low else 1) for low in floor]
+        seen: set[tuple[int, int]] = set()
         last: dict[int, tuple[int, int]] = {}
         newest[self.number[then]] = 0
         work: list[Reached] = [(self.number[then], 0, -1, None)]
         for come, (node, off, _, _) in enumerate(work):  # grows while it is walked
             for event, d, label in (*self._turn(node, off, last), *self.back[node]):
-                if off + d >= newest[event] or (label is not None and label == without):
+                at = off + d
+                if at >= newest[event] or (label is not None and label == without):
                     continue
-                for at in self._reached(event, off + d, distance):
-                    if at >= newest[event] or (event, at) in seen:
-                        continue
-                    work.append((event, at, come, label))
-                    if event == goal and (at == distance or not every):
+                at = max(at, floor[event])  # where a younger instance comes before, so does this one
+                if event in unordered:
+                    # whoever comes after this instance has older selves that come after the older ones
+                    older = [n for n in range(at, distance + 1) if (event, n) not in seen]
+                    seen.update((event, n) for n in older)
+                    work += [(event, n, come, label) for n in older]
+                    if event == goal and older and older[-1] == distance:
                         return _labels(work)
-                    if event in self.unordered:
-                        seen.add((event, at))
-                    else:
-                        newest[event] = at
+                elif at < newest[event]:
+                    newest[event] = at
+                    work.append((event, at, come, label))
+                    if event == goal:
+                        return _labels(work)
         return None
 
     def _turn(self, event: int, off: int, last: dict[int, tuple[int, int]]) -> Sequence[Back]:
@@ -194,22 +197,9 @@ class Order:
         return frozenset(n for (op, _, end), n in self.number.items() if end == "c" and op in self.loose)
 
     @cached_property
-    def met(self) -> frozenset[int]:
-        """Events that are at every kernel step."""
-        return frozenset(n for (op, _, _), n in self.number.items() if op in self.always)
-
-    def _reached(self, event: int, off: int, distance: int) -> Sequence[int]:
-        """The iterations, counted back, of an event before one that is reached; only those that exist with the chain's ends.
-
-        Where a younger instance comes before, so does an older one.
-        """
-        if event in self.met:
-            return (max(off, 1 - BEYOND),) if off < distance + BEYOND else ()
-        if off > distance:
-            return ()
-        off = max(off, 0)
-        # whoever comes after a loose instance has older selves that come after the older ones
-        return range(off, distance + 1) if event in self.unordered else (off,)
+    def floor(self) -> list[int]:
+        """By event: the youngest iteration of it, counted back, that exists with a chain's ends; barriers are at every step."""
+        return [1 - BEYOND if op in self.always else 0 for op, _, _ in self.number]
 
     def dead_cycle(self) -> bool:
         """Whether some event waits for itself or for its own future: a cycle of distance 0 or less."""
