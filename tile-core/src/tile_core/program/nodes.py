@@ -54,6 +54,10 @@ class Stmt:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle keeps: the fields, not what passes have found and left with them."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
 
 # Tile ops: done once, by all threads of a block together.
 

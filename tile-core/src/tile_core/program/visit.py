@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import wraps
 
 from ..expr import Buffer, Expr, Var, loads
 from .nodes import (
@@ -123,6 +124,21 @@ def expressions(s: Stmt) -> Iterator[Expr]:
         yield from (e for e in region.extent if isinstance(e, Expr))
 
 
+def _kept(find: Callable[[Stmt], Iterator[Buffer]]) -> Callable[[Stmt], tuple[Buffer, ...]]:
+    """What ``find`` gives for a statement, kept in it: every pass asks for it."""
+    name = f"_{find.__name__}"
+
+    @wraps(find)
+    def get(s: Stmt) -> tuple[Buffer, ...]:
+        found = s.__dict__.get(name)
+        if found is None:
+            found = s.__dict__[name] = tuple(find(s))
+        return found
+
+    return get
+
+
+@_kept
 def read_buffers(s: Stmt) -> Iterator[Buffer]:
     """Buffers whose elements ``s`` itself reads."""
     yield from (r.buffer for r in read_regions(s))
@@ -133,6 +149,7 @@ def read_buffers(s: Stmt) -> Iterator[Buffer]:
     yield from (p.buffer for p in places(s) if "r" in p.access)
 
 
+@_kept
 def written_buffers(s: Stmt) -> Iterator[Buffer]:
     """Buffers whose elements ``s`` itself writes."""
     yield from (r.buffer for r in written_regions(s))

@@ -181,33 +181,27 @@ class Attempt:
         del self.issue[m], self.start[m]
 
     def _find(self, n: int, ready: int, begin: int) -> tuple[int, int] | None:
-        held, busy = self._held(n), self.tables.busy[n]
-        for s in sorted({begin + (e - begin) % self.interval for e in (begin, *self._ends(n))}):
-            if busy and self._taken(n, s):
+        held, taken, busy = self._held(n), self._taken(n), self.tables.busy[n]
+        interval, mates = self.interval, [m for m in self.tables.mates[n] if m in self.start]
+        # the stream of n, or its unit, becomes free
+        ends = {begin} | {begin + (t + clocks - begin) % interval for t, clocks in held + taken}
+        for s in sorted(ends):
+            if busy and any((t - s) % interval < busy or (s - t) % interval < clocks for t, clocks in taken):
                 continue
             t = self._issue_slot(n, ready, s, held)
-            if t is not None and not any(self._swapped(s, t, m) for m in self.tables.mates[n]):
+            if t is not None and not any(self._swapped(s, t, m) for m in mates):
                 return t, s
         return None
 
-    def _ends(self, n: int) -> Iterator[int]:
-        """When the unit or the stream of ``n`` becomes free."""
-        yield from (self.start[m] + self.tables.busy[m] for m in self.tables.users[n] if m in self.start)
-        yield from (self.issue[m] + self.tables.hold[m] for m in self.tables.fellows[n] if m in self.start)
-
-    def _taken(self, n: int, s: int) -> bool:
-        """Whether the unit of ``n`` is busy with another op at ``s``."""
-        busy = self.tables.busy
-        return any(
-            overlap(s, busy[n], self.start[m], busy[m], self.interval)
-            for m in self.tables.users[n]
-            if m in self.start
-        )
+    def _taken(self, n: int) -> list[tuple[int, int]]:
+        """(start, clocks) of what keeps the unit of ``n`` busy."""
+        start, busy = self.start, self.tables.busy
+        return [(start[m], busy[m]) for m in self.tables.users[n] if m in start and busy[m]]
 
     def _held(self, n: int) -> list[tuple[int, int]]:
         """(issue, clocks) of what holds the stream of ``n``."""
-        hold = self.tables.hold
-        return [(self.issue[m], hold[m]) for m in self.tables.fellows[n] if m in self.start and hold[m]]
+        issue, hold = self.issue, self.tables.hold
+        return [(issue[m], hold[m]) for m in self.tables.fellows[n] if m in issue and hold[m]]
 
     def _issue_slot(self, n: int, ready: int, s: int, same: list[tuple[int, int]]) -> int | None:
         """The latest clock in [ready, s] at which the stream of ``n`` can issue it."""
@@ -257,11 +251,12 @@ class Attempt:
         latest = min(limits)
         self._drop(n)
         ready, _ = self._earliest(n)
-        others = [self.start[m] for m in self.tables.users[n] if m in self.start]
-        held = self._held(n)
-        before = {latest - (latest - s) % self.interval - self.tables.busy[n] for s in others}
+        held, taken, busy = self._held(n), self._taken(n), self.tables.busy[n]
+        before = {latest - (latest - s) % self.interval - busy for s, _ in taken}
         for s in sorted({latest} | before, reverse=True):
-            t = None if s <= was[1] or self._taken(n, s) else self._issue_slot(n, ready, s, held)
+            if s <= was[1] or any(overlap(s, busy, t, clocks, self.interval) for t, clocks in taken):
+                continue
+            t = self._issue_slot(n, ready, s, held)
             if t is not None and not any(self._swapped(s, t, m) for m in self.tables.mates[n]):
                 self.issue[n], self.start[n] = t, s
                 return
