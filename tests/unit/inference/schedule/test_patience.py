@@ -13,9 +13,9 @@ from making import schedule
 from tile_core.hardware import Target
 from tile_core.inference.schedule.check import faults
 from tile_core.inference.schedule.dependences import dependences
+from tile_core.inference.schedule.links import Links
 from tile_core.inference.schedule.model import GROUP, Body
 from tile_core.inference.schedule.modulo import timing
-from tile_core.inference.schedule.links import Links
 from tile_core.inference.schedule.patience import patient
 from tile_core.inference.schedule.relays import relayed
 

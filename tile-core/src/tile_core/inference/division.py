@@ -37,9 +37,11 @@ from ..program import (
     TileProgram,
 )
 from ..program.visit import buffers, mapped
+from ..program.visit import read_storages as read
+from ..program.visit import written_storages as written
 from .halves import Halves
 from .panels import Inseparable, Panels, fills, half, whole
-from .teams import FRONT, OWN, fragments, needed, read, steps, written
+from .teams import FRONT, OWN, fragments, needed, steps
 from .totals import Added, added
 
 PLAIN = (Alloc, Bind, Copy, Fill, Gemm, Parallel, Reduce)

@@ -59,15 +59,6 @@ class Tables:
         return [out + into for out, into in zip(self.out, self.into, strict=True)]
 
     @cached_property
-    def near(self) -> list[list[tuple[int, bool, bool, bool]]]:
-        """(op, whether of the same unit, of the same stream, of the same queue) of all ops that may be in each one's way."""
-        found: list[list[tuple[int, bool, bool, bool]]] = []
-        for users, fellows, mates in zip(self.users, self.fellows, self.mates, strict=True):
-            others = dict.fromkeys((*users, *fellows))
-            found.append([(m, m in users, m in fellows, m in mates) for m in others])
-        return found
-
-    @cached_property
     def hold(self) -> list[int]:
         return [o.hold for o in self.body.ops]
 
@@ -80,22 +71,33 @@ class Tables:
         return [o.asynchronous for o in self.body.ops]
 
     @cached_property
+    def near(self) -> list[list[tuple[int, bool, bool, bool]]]:
+        """(other op, whether of the same unit, of the same stream, of the same queue) of all that may be in each op's way."""
+        return [
+            [
+                (m, unit, stream, o.asynchronous and x.asynchronous and unit and stream)
+                for m, x in enumerate(self.body.ops)
+                if m != n
+                for unit, stream in ((bool(o.unit) and x.unit == o.unit, x.stream == o.stream),)
+                if unit or stream
+            ]
+            for n, o in enumerate(self.body.ops)
+        ]
+
+    @cached_property
     def mates(self) -> list[list[int]]:
         """Other ops of the same queue."""
-        names = list(enumerate(self.names))
-        return [[m for m, x in names if m != n and self.body.fifo(name, x)] for n, name in names]
+        return [[m for m, _, _, queue in near if queue] for near in self.near]
 
     @cached_property
     def users(self) -> list[list[int]]:
         """Other ops of the same unit."""
-        ops = list(enumerate(self.body.ops))
-        return [[m for m, x in ops if o.unit and x.unit == o.unit and m != n] for n, o in ops]
+        return [[m for m, unit, _, _ in near if unit] for near in self.near]
 
     @cached_property
     def fellows(self) -> list[list[int]]:
         """Other ops of the same stream."""
-        ops = list(enumerate(self.body.ops))
-        return [[m for m, x in ops if x.stream == o.stream and m != n] for n, o in ops]
+        return [[m for m, _, stream, _ in near if stream] for near in self.near]
 
     @cached_property
     def copies(self) -> list[int]:

@@ -58,7 +58,9 @@ def relaxed(count: int, edges: Sequence[Edge], interval: int) -> tuple[list[int]
                 value[v], before[v], changed = at, u, True
         if not changed:
             return value, []
-        if cycle := _returns(before):  # values that grow in a circle never stop (Tarjan, "Shortest paths", 1981)
+        if cycle := _returns(
+            before
+        ):  # values that grow in a circle never stop (Tarjan, "Shortest paths", 1981)
             return value, cycle
 
 

@@ -68,14 +68,22 @@ class Links:
     @cached_property
     def _streams(self) -> list[list[Stop]]:
         return [
-            [(o.name, self.number[o.name, False], o.hold) for o in self.body.ops if o.stream == s.name and o.hold]
+            [
+                (o.name, self.number[o.name, False], o.hold)
+                for o in self.body.ops
+                if o.stream == s.name and o.hold
+            ]
             for s in self.body.streams
         ]
 
     @cached_property
     def _units(self) -> list[list[Stop]]:
         return [
-            [(o.name, self.number[point(o, True)], o.busy) for o in self.body.ops if o.unit == unit and o.busy]
+            [
+                (o.name, self.number[point(o, True)], o.busy)
+                for o in self.body.ops
+                if o.unit == unit and o.busy
+            ]
             for unit in dict.fromkeys(o.unit for o in self.body.ops if o.unit)
         ]
 

@@ -19,7 +19,9 @@ from .program import Places, Token, Wait
 Event = tuple[str, int, str]  # op, warp, "b" or "c"
 Label = tuple[str, Wait]  # a wait and the op that waits
 Back = tuple[int, int, "Label | None"]  # an event's number, iterations back, and why
-Reached = tuple[int, int, int, "Label | None"]  # an event's number, iterations back, from which entry of a search, and why
+Reached = tuple[
+    int, int, int, "Label | None"
+]  # an event's number, iterations back, from which entry of a search, and why
 BEYOND = 9  # kernel steps that a chain of barriers may leave the iterations that exist
 
 

@@ -172,10 +172,12 @@ class Draft:
             self.wait(v, wait, token)
 
     def prune(self) -> None:
-        """Drop waits without which every dependence is still kept, until none is left; then let more be pending at the others."""
+        """Drop waits without which every dependence is still kept; then let more be pending at the others.
+
+        One that is needed now is still needed when others are gone, so each is looked at once.
+        """
         self.ways = {d: self.order.way(d, self.times.depth) or [] for d in self.deps}
-        while self._prune_once():
-            pass
+        self._prune()
         for op, waits in self.waits.items():
             for w in [w for w in waits if self.tokens[w.token].kind == GROUP]:
                 self._loosen(op, w)
@@ -195,12 +197,11 @@ class Draft:
             self.drop(op, looser)
             self.wait(op, w, token)
 
-    def _prune_once(self) -> bool:
+    def _prune(self) -> None:
         users: dict[Label, set[Dep]] = {}
         for d, way in self.ways.items():
             for label in way:
                 users.setdefault(label, set()).add(d)
-        dropped = False
         for label in [(op, w) for op, waits in self.waits.items() for w in waits]:
             if self.tokens[label[1].token].kind == INTERLOCK:
                 continue
@@ -208,14 +209,12 @@ class Draft:
             if new is None:
                 continue
             self.drop(*label)
-            dropped = True
             for d, way in new.items():
                 for old in self.ways[d]:
                     users[old].discard(d)
                 for x in way:
                     users.setdefault(x, set()).add(d)
             self.ways |= new
-        return dropped
 
     def _ways(self, deps: Sequence[Dep], without: Label | None = None) -> dict[Dep, list[Label]] | None:
         """How each of some dependences is kept, without a wait; None if one is not."""

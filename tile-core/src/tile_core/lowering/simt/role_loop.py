@@ -18,7 +18,7 @@ from ...inference.schedule.model import MEET
 from ...inference.schedule.program import Schedule, Token, Wait
 from ...inference.schedule.rescaling import rescaled
 from ...program import Bind, Copy, For, Gemm, If, Place, Stmt, Store
-from ...program.visit import mapped, read_buffers, statements, written_buffers
+from ...program.visit import mapped, read_storages, statements, written_buffers, written_storages
 from .barriers import UniformIf
 from .edges import holds_from
 from .engine_gemm import hold
@@ -36,7 +36,7 @@ COPY = "copy"
 
 def _storages(s: Stmt) -> set[Buffer]:
     """The tiles that a statement touches."""
-    return {b.storage for t in statements((s,)) for b in (*read_buffers(t), *written_buffers(t))}
+    return {*read_storages(s), *written_storages(s)}
 
 
 def is_end(op: str) -> bool:
@@ -438,7 +438,7 @@ class RoleLoop:
     def shown_by(self, s: Stmt) -> bool:
         """Whether threads write in ``s`` what products read: then each says so at once, and a barrier follows."""
         read = {b for t in self.products() for b in self.operands_of_threads(t)}
-        return bool(read & {b.storage for x in statements((s,)) for b in written_buffers(x)})
+        return bool(read & written_storages(s))
 
     def shown(self) -> Iterator[Stmt]:
         """What all of the user's threads wrote to shared memory is there for the engine's products."""

@@ -17,9 +17,9 @@ from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
 from ...inference.schedule.crowds import crowds
 from ...inference.schedule.program import Schedule, Token
-from ...inference.teams import FRONT, OWN, Teams, read, written
+from ...inference.teams import FRONT, OWN, Teams
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Place, Stmt, Store, Sync
-from ...program.visit import statements
+from ...program.visit import read_storages, statements, written_storages
 from . import quotas
 from .arena import Arena, placed_tiles
 from .arriving import arriving
@@ -347,7 +347,7 @@ class Roles:
     def own_statement(self, s: Stmt) -> Iterator[Stmt]:
         """A statement of the launch as a team runs it, and that it has read tiles filled ahead."""
         tiles = self.teams.handed_over if self.teams and not isinstance(s, For) else frozenset[Buffer]()
-        gives, takes = bool(tiles & written(s)), bool(tiles & read(s))
+        gives, takes = bool(tiles & written_storages(s)), bool(tiles & read_storages(s))
         if (gives or takes) and self.walk.repeats:
             yield self.both_meet()  # what was handed over in the turn before has been read
         if takes:
