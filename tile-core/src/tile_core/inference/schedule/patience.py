@@ -17,7 +17,7 @@ from .timing import Timing
 
 
 def patient(links: Links, times: Timing) -> Timing:
-    """The times with ops in the shadow of products, and waits behind what need not wait. Rings have as many slots as ``links`` say."""
+    """The times with ops in the shadow of products, and waits behind what need not wait."""
     body, deps, depth = links.body, links.deps, links.depth
     for stream in body.streams:
         own = [o for o in body.ops if o.stream == stream.name and o.kind != RELAY and o.hold]
