@@ -21,6 +21,7 @@ from .program_order import in_program_order
 from .region import LoopRegion
 from .relays import relayed
 from .rings import deepened
+from .timing import Timing
 from .together import together
 from .tokens import synthesised
 
@@ -36,12 +37,13 @@ def schedules(
     engine_of: Mapping[str, str],
     num_stages: Mapping[str, int | None] | None = None,
     bulk: Mapping[str, BoxCopy] | None = None,
+    optimal: bool = False,
 ) -> dict[str, Schedule]:
     """The schedule of each innermost loop with an op on an asynchronous engine. ``engine_of`` names that of each node.
 
     ``num_stages``: slots of rings that copies fill, by name of the loop (None: as many as needed and a few more); by default
-    what the loop says. ``bulk``: boxes of the copies that an engine does. A loop that tells its iterations more than tiles,
-    or may end early, has no schedule.
+    what the loop says. ``bulk``: boxes of the copies that an engine does. ``optimal``: a solver looks for better schedules. A
+    loop that tells its iterations more than tiles, or may end early, has no schedule.
 
     Raises:
         KernelError: the slots that the user pinned do not fit into shared memory.
@@ -66,7 +68,7 @@ def schedules(
             and _root(graph, r) == launch.name
             and _is_innermost(graph, r, engine_of)
         ]
-        out |= _launch(graph, launch, facts, [r for r in readers if r.region.closed])
+        out |= _launch(graph, launch, facts, [r for r in readers if r.region.closed], optimal)
     return out
 
 
@@ -78,7 +80,9 @@ def pinned(stmt: For, num_stages: Mapping[str, int | None] | None, name: str) ->
     return max(1, stmt.num_stages) if stmt.kind == "pipelined" else None
 
 
-def _launch(graph: Graph, launch: Loop, facts: Facts, readers: list[Reader]) -> dict[str, Schedule]:
+def _launch(
+    graph: Graph, launch: Loop, facts: Facts, readers: list[Reader], optimal: bool
+) -> dict[str, Schedule]:
     """Schedules of the loops of one launch, which share its memory: all rings exist at once."""
     shared = facts.info.space(str(Space.SHARED))
     room = (shared.capacity if shared else 0) - _kept(facts.info)
@@ -97,22 +101,31 @@ def _launch(graph: Graph, launch: Loop, facts: Facts, readers: list[Reader]) -> 
     for r in readers:
         mine = {b for b in r.names if b in tiles}
         name = r.region.loop.name
-        out[name] = scheduled(r, room - sum(size for b, size in tiles.items() if b not in mine))
+        left = room - sum(size for b, size in tiles.items() if b not in mine)
+        out[name] = scheduled(r, left, optimal)
         for s in out[name].body.storage:
             if s.buffer in tiles:
                 tiles[s.buffer] = s.bytes * out[name].depth[s.name]
     return out
 
 
-def scheduled(reader: Reader, capacity: int) -> Schedule:
+def scheduled(reader: Reader, capacity: int, optimal: bool = False) -> Schedule:
     """The checked schedule of one loop. ``capacity``: bytes of shared memory for the tiles that it writes."""
     body, deps = reader.body(capacity), reader.deps()
     full, every = relayed(body, deps)
     times = timing(full, every)
     if times is None:
         raise InternalError(f"{body.name}: no interval is long enough for it", reader.region.stmt.span)
-    made = synthesised(full, deps, deepened(full, every, times))
-    return in_program_order(together(made))
+
+    def made(times: Timing) -> Schedule:
+        return together(synthesised(full, deps, deepened(full, every, times)))
+
+    fast = in_program_order(made(times))
+    if not optimal:
+        return fast
+    from .optimal import best  # what the cache of answers needs is not loaded for the search alone
+
+    return best(fast, full, every, times, made)
 
 
 def _kept(info: TargetInfo) -> int:

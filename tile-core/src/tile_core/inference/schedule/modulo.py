@@ -45,13 +45,18 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
         if found is None:
             return None
         if fits(body, found.depth):
-            return replace(_patient(tables, _undisturbed(tables, found, bound)), bound=bound)
+            return replace(polished(tables, found, bound), bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
             return None
         # this ring alone takes too much: it gets less next time
         caps[largest.name] = min(caps[largest.name], found.depth[largest.name] - 1)
     return None
+
+
+def polished(tables: Tables, times: Timing, bound: int) -> Timing:
+    """The times as a compiler of the target wants them: products undisturbed, idle clocks put to use."""
+    return _patient(tables, _undisturbed(tables, times, bound))
 
 
 def _exchanged(tables: Tables, times: Timing, bound: int) -> Timing:

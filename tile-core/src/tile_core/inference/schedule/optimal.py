@@ -1,0 +1,71 @@
+"""The best times, where a solver finds better ones than the search: from a body and its times to shorter ones, and a proved bound.
+
+Deterministic: z3's resources are counted, never time, and intervals are asked for in a fixed order. An ``unknown`` proves nothing,
+and leaves what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from .answers import Answers, Optimum, asked
+from .attempt import Tables, settled
+from .check import faults
+from .compact import compacted
+from .model import Body, Dep
+from .modulo import polished
+from .program import Schedule
+from .program_order import in_program_order
+from .timing import Timing
+from .undisturbed import disturbed
+
+RLIMIT = 30_000_000  # z3's resources for one interval
+UNKNOWN = "unknown"
+PATIENCE = 3  # intervals that may remain unknown before the solver is asked no more
+
+
+def best(
+    fast: Schedule, body: Body, deps: Sequence[Dep], times: Timing, made: Callable[[Timing], Schedule]
+) -> Schedule:
+    """The schedule of the solver's times if it passes its check and is shorter than ``fast``, which is made from ``times``.
+
+    ``made`` makes schedules from times, not checked yet. Answers are kept on disk.
+    """
+    if times.interval <= times.bound:
+        return replace(fast, lower=times.bound)
+    answers, key = Answers.here(), asked(body, deps, times, RLIMIT)
+    found = answers.get(key)
+    if found is None:
+        found = optimum(body, deps, times)
+        answers.put(key, found)
+    if found.times is not None:
+        solved = made(found.times)
+        if solved.interval < fast.interval and not faults(solved):
+            return replace(in_program_order(solved), solved=True, lower=found.lower)
+    return replace(fast, lower=found.lower)
+
+
+def optimum(body: Body, deps: Sequence[Dep], times: Timing, rlimit: int = RLIMIT) -> Optimum:
+    """The shortest times between the proved bound of ``times`` and their interval, by halves.
+
+    ``deps`` have those of the relays. What the solver finds is finished as what the search finds is, and counts as it is then.
+    """
+    from .solver import Question  # loads z3, which takes a tenth of a second
+
+    lower, shortest, verdicts = times.bound, times, list[tuple[int, str]]()
+    low, high, allowed = lower, times.interval, disturbed(body, deps, times)
+    while low < high and sum(v == UNKNOWN for _, v in verdicts) < PATIENCE:
+        interval = (low + high) // 2
+        verdict, found = Question(body, deps, interval, rlimit, allowed).answer()
+        verdicts.append((interval, verdict))
+        if found is None:
+            low = interval + 1  # an order that has an interval has every longer one too
+            lower = low if verdict == "unsat" else lower
+            continue
+        tables = Tables(body, deps, found.depth)
+        close = settled(tables, compacted(tables.links, found, lower) or found)
+        high = min(interval, close.interval)
+        shortest = min(shortest, polished(tables, close, times.bound), key=lambda t: t.interval)
+    better = replace(shortest, bound=times.bound) if shortest.interval < times.interval else None
+    return Optimum(better, lower, tuple(verdicts))
