@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from .answers import Answers, Optimum, asked
 from .attempt import Tables, settled
 from .check import faults
 from .compact import compacted
-from .model import Body, Dep
+from .model import Body, Dep, fits
 from .modulo import polished
+from .patience import keeps
 from .program import Schedule
 from .program_order import in_program_order
-from .timing import Timing
+from .timing import Timing, overlap
 from .undisturbed import disturbed
 
 RLIMIT = 30_000_000  # z3's resources for one interval
@@ -39,11 +41,28 @@ def best(
     if found is None:
         found = optimum(body, deps, times)
         answers.put(key, found)
-    if found.times is not None:
+    if found.times is not None and possible(body, deps, found.times):
         solved = made(found.times)
         if solved.interval < fast.interval and not faults(solved):
             return replace(in_program_order(solved), solved=True, lower=found.lower)
     return replace(fast, lower=found.lower)
+
+
+def possible(body: Body, deps: Sequence[Dep], times: Timing) -> bool:
+    """Whether times keep all dependences, do one thing at a time on each unit and stream, and have room for their rings."""
+    apart = all(
+        not (
+            u.unit
+            and u.unit == v.unit
+            and overlap(times.start[u.name], u.busy, times.start[v.name], v.busy, times.interval)
+        )
+        and not (
+            u.stream == v.stream
+            and overlap(times.issue[u.name], u.hold, times.issue[v.name], v.hold, times.interval)
+        )
+        for u, v in combinations(body.ops, 2)
+    )
+    return apart and fits(body, times.depth) and all(keeps(body, d, times.depth, times) for d in deps)
 
 
 def optimum(body: Body, deps: Sequence[Dep], times: Timing, rlimit: int = RLIMIT) -> Optimum:
