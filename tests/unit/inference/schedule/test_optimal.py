@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -114,6 +117,23 @@ def test_the_same_on_every_run(rlimit: int) -> None:
     _, full, every, times = parts(b.attention_together())
     first = optimum(full, every, times, rlimit)
     assert all(optimum(full, every, times, rlimit) == first for _ in range(2))
+
+
+def test_the_same_in_every_process() -> None:
+    """Sets of strings have another order in each process: the question must not."""
+    code = "import test_optimal as t; p = t.parts(t.b.attention_hopper(slow=1.9)); print(t.optimum(*p[1:], 3_000_000))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1
+    assert "sat" in found.pop()
 
 
 def test_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

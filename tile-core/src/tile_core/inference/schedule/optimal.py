@@ -14,7 +14,7 @@ from .answers import Answers, Optimum, asked
 from .attempt import Tables, settled
 from .check import faults
 from .compact import compacted
-from .model import Body, Dep, fits
+from .model import RELAY, Body, Dep, Op, fits
 from .modulo import polished
 from .patience import keeps
 from .program import Schedule
@@ -49,20 +49,22 @@ def best(
 
 
 def possible(body: Body, deps: Sequence[Dep], times: Timing) -> bool:
-    """Whether times keep all dependences, do one thing at a time on each unit and stream, and have room for their rings."""
-    apart = all(
-        not (
-            u.unit
-            and u.unit == v.unit
-            and overlap(times.start[u.name], u.busy, times.start[v.name], v.busy, times.interval)
-        )
-        and not (
-            u.stream == v.stream
-            and overlap(times.issue[u.name], u.hold, times.issue[v.name], v.hold, times.interval)
-        )
-        for u, v in combinations(body.ops, 2)
-    )
+    """Whether times keep all dependences, do one thing at a time on each unit and stream, and have room for their rings.
+
+    Relays take no time that counts: the search moves others over them, too.
+    """
+    apart = not any(_together(u, v, times) for u, v in combinations(body.ops, 2))
     return apart and fits(body, times.depth) and all(keeps(body, d, times.depth, times) for d in deps)
+
+
+def _together(u: Op, v: Op, times: Timing) -> bool:
+    """Whether two ops are on one unit or stream at the same time."""
+    start, issue, interval = times.start, times.issue, times.interval
+    unit = u.unit and u.unit == v.unit
+    stream = u.stream == v.stream and RELAY not in (u.kind, v.kind)
+    return bool(unit and overlap(start[u.name], u.busy, start[v.name], v.busy, interval)) or (
+        stream and overlap(issue[u.name], u.hold, issue[v.name], v.hold, interval)
+    )
 
 
 def optimum(body: Body, deps: Sequence[Dep], times: Timing, rlimit: int = RLIMIT) -> Optimum:

@@ -61,10 +61,10 @@ def together(body: Body) -> Iterator[tuple[str, str]]:
         yield from ((g, h) for g in products if g != h and body.fifo(g, h))
 
 
-def writers(body: Body, product: str) -> frozenset[str]:
+def writers(body: Body, product: str) -> tuple[str, ...]:
     """Synchronous ops of its stream that write the registers of a product."""
     own, stream = _registers(body, body.op[product]), body.op[product].stream
-    return frozenset(
+    return tuple(
         o.name
         for o in body.ops
         if o.stream == stream and not o.asynchronous and not o.seldom and own & {*o.writes, *o.updates}
