@@ -60,7 +60,7 @@ def both(body: Body) -> tuple[Schedule, Schedule]:
         return synthesised(full, deps, deepened(full, every, times))
 
     fast = in_program_order(made(times))
-    return fast, best(fast, full, every, times, made)
+    return fast, best(fast, full, every, times, made, in_program_order)
 
 
 def sound(s: Schedule) -> bool:

@@ -64,7 +64,7 @@ def _divided(launch: Launch, info: TargetInfo, number: int) -> Launch:
     if rules is None or launch.front or launch.thread_vars or launch.thread_count != 2 * rules.group:
         return launch
     loops = [s for s in launch.body if isinstance(s, For)]
-    if len(loops) != 1 or not all(isinstance(s, PLAIN) for s in steps(launch)):
+    if len(loops) != 1 or loops[0].stage or not all(isinstance(s, PLAIN) for s in steps(launch)):
         return launch
     rows = {a.shape[0] for a in info.atoms if a.threads == rules.group}
     sums, firsts = _products(loops[0])

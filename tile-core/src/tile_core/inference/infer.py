@@ -22,6 +22,7 @@ from .plan import Move, TilePlan
 from .problem import LaunchProblem, problems
 from .rules.parallel import leading
 from .schedule.engines import COPY
+from .schedule.pins import check_pins
 from .teams import FRONT
 
 
@@ -34,7 +35,7 @@ def infer(program: TileProgram, info: TargetInfo, optimal: bool = False) -> Tile
     Raises:
         Unsupported: a block has more threads than the target allows.
         KernelError: a pinned layout cannot hold its buffer, a gemm's tiles are not of known two-dimensional shape, or a
-            pipelined loop wants more stages than shared memory holds.
+            pipelined loop wants more stages than shared memory holds, or stages that are no schedule.
     """
     threads = recommended_threads(program, info)
     program = _with_threads(program, threads)
@@ -55,6 +56,7 @@ def _runs_apart(plan: TilePlan) -> bool:
 
 def _inferred(program: TileProgram, info: TargetInfo, threads: int, optimal: bool) -> TilePlan:
     graph = build(program)
+    check_pins(graph)
     plan = TilePlan(program, info, graph, placements=placements(graph, info))
     if not info.simt:
         return replace(plan, notes=tuple(_refused(program, info)))

@@ -246,7 +246,7 @@ class For(Stmt):
     """``for var in range(start, start + extent * step, step)``; ``kind`` says how it may be run, not what it means.
 
     ``var`` is None in an open program: the loop was written without an index and inference gives it one.
-    ``num_stages`` (pipelined): iterations in flight; ``stage`` and ``order`` pin a schedule by hand.
+    ``num_stages`` (pipelined): iterations in flight; ``stage`` and ``order`` pin a schedule by hand, -1 pins nothing.
     """
 
     var: Var | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .model import Body, Dep, fits, work
+from .model import PIN, Body, Dep, fits, work
 
 Edge = tuple[int, int, int, int]  # from, to, clocks, distance
 
@@ -22,7 +22,7 @@ def recurrence_bound(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], 
     None: there is none, as a cycle has distance 0 or less (a ring is too shallow).
     """
     number = {o.name: n for n, o in enumerate(body.ops)}
-    edges = [(number[d.u], number[d.v], body.weight(d)[0], d.at(depth)) for d in deps]
+    edges = [(number[d.u], number[d.v], body.weight(d)[0], d.at(depth)) for d in deps if d.kind != PIN]
     found = earliest(len(number), edges, least)
     return None if found is None else found[0]
 

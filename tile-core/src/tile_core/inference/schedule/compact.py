@@ -6,6 +6,8 @@ a graph, so no search is needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .bounds import earliest
 from .links import Links
 from .model import RELAY, Body, done
@@ -17,11 +19,20 @@ def compacted(links: Links, times: Timing, least: int) -> Timing | None:
     found = earliest(len(links.points), links.of(times), least)
     if found is None:
         return None
-    interval, clocks = found
+    return _timing(links, *found)
+
+
+def _timing(links: Links, interval: int, clocks: Sequence[int]) -> Timing:
     at = {(name, start): clock for (name, start), clock in zip(links.points, clocks, strict=True)}
     issue = {o.name: at[o.name, False] for o in links.body.ops}
     start = {o.name: at[o.name, o.asynchronous] for o in links.body.ops}
     return Timing(interval, issue, start)
+
+
+def soonest(links: Links, least: int) -> Timing | None:
+    """The times of ops that need wait for nothing but what they depend on, at an interval of at least ``least``."""
+    found = earliest(len(links.points), links.fixed, least)
+    return None if found is None else _timing(links, *found)
 
 
 def in_program_order(body: Body) -> Timing:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .bounds import Edge
-from .model import Body, Dep, Op
+from .model import PIN, Body, Dep, Op
 from .timing import Timing
 
 Point = tuple[str, bool]  # an op, and whether its start is meant rather than its issue
@@ -41,7 +41,7 @@ class Links:
 
     def of(self, times: Timing) -> list[Edge]:
         """What dependences and the order on streams and units demand."""
-        edges = list(self._fixed)
+        edges = list(self.fixed)
         for stops in self._streams:
             edges += _round(stops, times.issue, times.interval)
         for stops in self._units:
@@ -49,14 +49,15 @@ class Links:
         return edges
 
     @cached_property
-    def _fixed(self) -> tuple[Edge, ...]:
+    def fixed(self) -> tuple[Edge, ...]:
+        """What holds in every order."""
         return (*self._demanded(), *self._begun())
 
     def _demanded(self) -> Iterator[Edge]:
         op = self.body.op
         for d in self.deps:
             weight, to_start = self.body.weight(d)
-            u, v = self.number[point(op[d.u], True)], self.number[point(op[d.v], to_start)]
+            u, v = self.number[point(op[d.u], d.kind != PIN)], self.number[point(op[d.v], to_start)]
             yield u, v, weight, d.at(self.depth)
 
     def _begun(self) -> Iterator[Edge]:

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from .attempt import Attempt, Tables, settled
 from .bounds import critical_cycle, depth_caps, recurrence_bound, resource_bound
-from .compact import compacted, in_program_order
+from .compact import compacted, in_program_order, soonest
 from .exchange import exchanged
-from .model import Body, Dep, Storage, fits
+from .model import PIN, Body, Dep, Storage, fits
 from .patience import patient
 from .timing import Timing
 from .undisturbed import moved
@@ -25,6 +25,7 @@ ROUNDS = (  # interval over its bound; how much importance is shaken in each att
     (1.2, ((0, CYCLE), (0.6, PLAIN), (1, CYCLE))),
     (1.5, ((0, PLAIN), (1, CYCLE), (0.6, PLAIN), (0.6, CYCLE))),
 )
+GROWTHS = (1, 1.06, 1.2, 1.5, 2, 4)  # interval over its bound, where the user has fixed stages
 STARTS = 2  # orders that are made better
 SLOWER = 1.25  # an interval that is so much longer costs more than products one after the other
 NEARER = (
@@ -39,9 +40,10 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
     rng = random.Random(seed)
     resource, _ = resource_bound(body)
     caps = depth_caps(body)
+    pinned = any(d.kind == PIN for d in deps)
     while (bound := recurrence_bound(body, deps, caps, resource)) is not None:
         tables = Tables(body, deps, dict(caps))
-        found = _search(tables, bound, rng)
+        found = _pinned(tables, bound) if pinned else _search(tables, bound, rng)
         if found is None:
             return None
         if fits(body, found.depth):
@@ -103,6 +105,18 @@ def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:
         best = min((t.interval for t in found), default=0)
         if best and attempt((bound + best) // 2, noise, cycle):
             break
+    better = (_exchanged(tables, t, bound) for t in sorted(found, key=lambda t: t.interval)[:STARTS])
+    return min((*found, *better), key=lambda t: _key(tables.body, t), default=None)
+
+
+def _pinned(tables: Tables, bound: int) -> Timing | None:
+    """The best of orders in which each op runs as soon as it can and as the user wants, at intervals that are growing."""
+    found = list[Timing]()
+    for growth in GROWTHS:
+        times = soonest(tables.links, int(bound * growth))
+        close = None if times is None else compacted(tables.links, times, bound)
+        if close is not None:
+            found.append(settled(tables, close))
     better = (_exchanged(tables, t, bound) for t in sorted(found, key=lambda t: t.interval)[:STARTS])
     return min((*found, *better), key=lambda t: _key(tables.body, t), default=None)
 

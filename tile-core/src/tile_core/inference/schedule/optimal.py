@@ -18,7 +18,6 @@ from .model import RELAY, Body, Dep, Op, fits
 from .modulo import polished
 from .patience import keeps
 from .program import Schedule
-from .program_order import in_program_order
 from .timing import Timing, overlap
 from .undisturbed import disturbed
 
@@ -28,11 +27,16 @@ PATIENCE = 3  # intervals that may remain unknown before the solver is asked no 
 
 
 def best(
-    fast: Schedule, body: Body, deps: Sequence[Dep], times: Timing, made: Callable[[Timing], Schedule]
+    fast: Schedule,
+    body: Body,
+    deps: Sequence[Dep],
+    times: Timing,
+    made: Callable[[Timing], Schedule],
+    finish: Callable[[Schedule], Schedule],
 ) -> Schedule:
     """The schedule of the solver's times if it passes its check and is shorter than ``fast``, which is made from ``times``.
 
-    ``made`` makes schedules from times, not checked yet. Answers are kept on disk.
+    ``made`` makes schedules from times, not checked yet; ``finish`` gives one that is. Answers are kept on disk.
     """
     if times.interval <= times.bound:
         return replace(fast, lower=times.bound)
@@ -44,7 +48,7 @@ def best(
     if found.times is not None and possible(body, deps, found.times):
         solved = made(found.times)
         if solved.interval < fast.interval and not faults(solved):
-            return replace(in_program_order(solved), solved=True, lower=found.lower)
+            return replace(finish(solved), solved=True, lower=found.lower)
     return replace(fast, lower=found.lower)
 
 

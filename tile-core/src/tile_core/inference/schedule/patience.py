@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from .compact import compacted
 from .links import Links
-from .model import GROUP, RELAY, Body, Dep, Op
+from .model import GROUP, PIN, RELAY, Body, Dep, Op
 from .timing import Timing
 
 
@@ -94,4 +94,5 @@ def keeps(body: Body, d: Dep, depth: Mapping[str, int], times: Timing) -> bool:
     """Whether the times keep a dependence, with so many slots."""
     weight, to_start = body.weight(d)
     at = times.start[d.v] if to_start else times.issue[d.v]
-    return times.start[d.u] + weight <= at + times.interval * d.at(depth)
+    since = times.issue[d.u] if d.kind == PIN else times.start[d.u]
+    return since + weight <= at + times.interval * d.at(depth)

@@ -14,7 +14,7 @@ from typing import Any
 
 import z3 as z3_  # pyright: ignore[reportMissingTypeStubs]
 
-from .model import REGISTER, Body, Dep, Op
+from .model import PIN, REGISTER, Body, Dep, Op
 from .timing import Timing
 from .undisturbed import together, writers
 
@@ -111,7 +111,8 @@ class Question:
         clocks, to_start = self.body.weight(d)
         end = (self.start if to_start else self.issue)[d.v].value
         slots = self.depth[d.storage] if d.ring else 0
-        return end + self.interval * (d.distance + slots) >= self.start[d.u].value + clocks
+        since = (self.issue if d.kind == PIN else self.start)[d.u].value
+        return end + self.interval * (d.distance + slots) >= since + clocks
 
     def _apart(self, u: Op, v: Op) -> Iterator[Any]:
         """What keeps two ops apart: one unit, one stream, one queue."""
@@ -139,7 +140,7 @@ class Question:
         lap, begun = self._since(g, h)
         apart = [self._since(x, h)[1] >= begun]
         for d in self.deps:
-            if d.u == g and d.v in self.body.op and self._waits_in(d.v, h):
+            if d.u == g and d.kind != PIN and self._waits_in(d.v, h):
                 seen, since = self._since(d.v, h)
                 apart.append(z3.And(since < begun, seen - d.distance >= lap))
         return z3.Or(apart)

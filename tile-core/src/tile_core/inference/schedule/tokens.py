@@ -53,7 +53,8 @@ def rotated(body: Body, stream: str, times: Timing, meets: bool = False) -> tupl
     """
     mine = [o for o in body.ops if o.stream == stream]
     interval, found = times.interval, list[tuple[tuple[int, int, int], int, dict[str, int]]]()
-    for origin in sorted({times.issue[o.name] % interval for o in mine}):
+    begins = {times.issue[o.name] % interval for o in mine} if times.origin is None else {times.origin}
+    for origin in sorted(begins) if mine else ():
         stage = {o.name: (times.issue[o.name] - origin) // interval for o in mine}
         low = min(stage.values())
         working = sum(_works_at(body, times, o, origin) for o in mine) if meets else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .model import GROUP, REGISTER, Body, Dep, Op
+from .model import GROUP, PIN, REGISTER, Body, Dep, Op
 from .timing import Timing
 
 Instance = tuple[str, int]  # an op, and which iteration of it
@@ -93,7 +93,9 @@ def _between(body: Body, times: Timing, first: Instance, last: str) -> Iterator[
 
 def _waits(deps: tuple[Dep, ...], product: Instance, x: Instance) -> bool:
     """Whether ``x`` needs the end of ``product``, or of a later one of its iterations."""
-    return any(d.u == product[0] and d.v == x[0] and x[1] - d.distance >= product[1] for d in deps)
+    return any(
+        d.u == product[0] and d.v == x[0] and x[1] - d.distance >= product[1] and d.kind != PIN for d in deps
+    )
 
 
 def _with_sources(
