@@ -82,14 +82,14 @@ def optimum(body: Body, deps: Sequence[Dep], times: Timing, rlimit: int = RLIMIT
     low, high, allowed = lower, times.interval, disturbed(body, deps, times)
     while low < high and sum(v == UNKNOWN for _, v in verdicts) < PATIENCE:
         interval = (low + high) // 2
-        verdict, found = Question(body, deps, interval, rlimit, allowed).answer()
-        verdicts.append((interval, verdict))
-        if found is None:
+        found = Question(body, deps, interval, times, allowed).answer(rlimit)
+        verdicts.append((interval, found.verdict))
+        if found.times is None:
             low = interval + 1  # an order that has an interval has every longer one too
-            lower = low if verdict == "unsat" else lower
+            lower = low if found.verdict == "unsat" else lower
             continue
-        tables = Tables(body, deps, found.depth)
-        close = settled(tables, compacted(tables.links, found, lower) or found)
+        tables = Tables(body, deps, found.times.depth)
+        close = settled(tables, compacted(tables.links, found.times, lower) or found.times)
         high = min(interval, close.interval)
         shortest = min(shortest, polished(tables, close, times.bound), key=lambda t: t.interval)
     better = replace(shortest, bound=times.bound) if shortest.interval < times.interval else None

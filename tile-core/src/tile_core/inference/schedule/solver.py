@@ -1,38 +1,44 @@
-"""Times of the ops of a loop body as a question to z3: for one interval, all that is demanded is linear.
+"""Times of the ops of a loop body as a question to z3: for one interval, and only with differences of clocks.
 
-A clock is stage * interval + offset, with the interval a number. Dependences are inequalities of clocks; what shares a unit or a
-stream has offsets that do not overlap; a queue starts its ops in the order in which they are issued.
+Of two ops of one stream (or unit, or queue) the newest instance of one that comes before an instance of the other is some
+iterations older: its *lap*. Dependences bound how many, so each lap is a choice of a few numbers, and with it chosen all that is
+demanded are differences of two clocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 import z3 as z3_  # pyright: ignore[reportMissingTypeStubs]
 
-from .model import PIN, REGISTER, Body, Dep, Op
+from .bounds import depth_caps
+from .links import Links, point
+from .model import PIN, REGISTER, Body, Dep, Op, Storage
 from .timing import Timing
-from .undisturbed import together, writers
+from .undisturbed import disturbed
 
 z3: Any = z3_  # it has no types
+SPAN = 2  # iterations that ops are moved at most where no dependence bounds it
 
 
 @dataclass(frozen=True)
-class Clock:
-    """The clock of an issue or a start."""
+class Found:
+    """``sat`` with times and slots, ``unsat``, or ``unknown``: not decided with these resources, or for these laps only."""
 
-    value: Any
-    offset: Any
+    verdict: str
+    times: Timing | None = None
 
 
 class Question:
     """Are there times with this interval? Its solver is its own, so the answer depends on nothing else.
 
-    ``allowed``: (G, H, op) of writes to registers that may stand between products that run together.
+    ``near``: times with another interval; laps that nothing bounds are near those of them. ``allowed``: (G, H, op) of writes to
+    registers that may stand between products that run together.
     """
 
     def __init__(
@@ -40,127 +46,181 @@ class Question:
         body: Body,
         deps: Sequence[Dep],
         interval: int,
-        rlimit: int,
+        near: Timing,
         allowed: Collection[tuple[str, str, str]] = (),
     ) -> None:
-        self.body, self.deps, self.interval = body, deps, interval
-        self.laps: dict[tuple[str, str], tuple[Any, Any]] = {}
+        self.body, self.deps, self.interval, self.near = body, deps, interval, near
+        self.allowed = allowed
+        self.links = Links(body, deps, depth_caps(body))
+        self.complete = True
         self.context = z3.Context()
-        self.solver = z3.SolverFor("QF_LIA", ctx=self.context)
-        self.solver.set("rlimit", rlimit)
+        self.solver = z3.Solver(ctx=self.context)
         self.solver.set("random_seed", 0)
-        self.issue = {o.name: self._clock(f"t {o.name}") for o in body.ops}
+        self.issue = {o.name: z3.Int(f"t {o.name}", self.context) for o in body.ops}
         self.start = {
-            o.name: self._clock(f"s {o.name}") if o.asynchronous else self.issue[o.name] for o in body.ops
+            o.name: z3.Int(f"s {o.name}", self.context) if o.asynchronous else self.issue[o.name]
+            for o in body.ops
         }
-        self.depth = {s.name: 1 if s.carried else self._int(f"d {s.name}") for s in body.storage}
-        first = max(body.ops, key=lambda o: max(o.busy, o.hold))
-        self.solver.add(self.start[first.name].value == 0)  # times may be moved as a whole
-        self.solver.add(*self._rings(), *self._room(), *self._begun())
-        self.solver.add(*(self._kept(d) for d in deps))
+        self.laps: dict[tuple[str, str], dict[int, Any]] = {}
+        self.solver.add(*self._slots(), *self._begun())
+        for d in deps:
+            self.solver.add(*self._kept(d))
         for u, v in combinations(body.ops, 2):
             self.solver.add(*self._apart(u, v))
-        for g, h in together(body):
-            for x in writers(body, h):
-                if (g, h, x) not in allowed:
-                    self.solver.add(self._undisturbed(g, h, x))
 
-    def answer(self) -> tuple[str, Timing | None]:
-        """``sat`` with times and slots, ``unsat``, or ``unknown`` where the resources were not enough."""
-        verdict = str(self.solver.check())
-        return verdict, self._times(self.solver.model()) if verdict == "sat" else None
+    def answer(self, rlimit: int) -> Found:
+        """The answer with so many of z3's resources for each try: writes that may not stand where they are are excluded then."""
+        self.solver.set("rlimit", rlimit)
+        excluded = set(self.allowed)
+        while (verdict := str(self.solver.check())) == "sat":
+            times = self._times(self.solver.model())
+            wrong = sorted(disturbed(self.body, self.deps, times) - excluded)
+            if not wrong:
+                return Found(verdict, times)
+            for g, h, x in wrong:
+                self.solver.add(*self._undisturbed(g, h, x))
+            excluded.update(wrong)
+        return Found("unknown" if verdict == "unsat" and not self.complete else verdict)
 
-    def _int(self, name: str) -> Any:
-        return z3.Int(name, self.context)
+    @cached_property
+    def depth(self) -> dict[str, dict[int, Any]]:
+        """Ring -> number of slots -> that it has so many at most. The most that one may have always holds."""
+        return {
+            s.name: {n: z3.Bool(f"{s.name} has {n}", self.context) for n in range(s.least, self._most(s))}
+            | {self._most(s): z3.BoolVal(True, self.context)}
+            for s in self.body.storage
+        }
 
-    def _clock(self, name: str) -> Clock:
-        stage, offset = self._int(f"{name} stage"), self._int(f"{name} offset")
-        self.solver.add(offset >= 0, offset < self.interval)
-        return Clock(stage * self.interval + offset, offset)
+    def _most(self, s: Storage) -> int:
+        return self.links.depth[s.name]
 
-    def _rings(self) -> Iterator[Any]:
-        for s in self.body.storage:
-            if not s.carried:
-                yield self.depth[s.name] >= s.least
-                yield self.depth[s.name] <= s.most
-
-    def _room(self) -> Iterator[Any]:
-        """Tiles fit into memory and registers."""
+    def _slots(self) -> Iterator[Any]:
+        """Who has at most n slots has at most n + 1; all tiles fit into memory and registers."""
+        for slots in self.depth.values():
+            counts = sorted(slots)
+            yield from (z3.Implies(slots[a], slots[b]) for a, b in zip(counts, counts[1:], strict=False))
         for space, room in self.body.capacity.items():
-            used = [self.depth[s.name] * s.bytes for s in self.body.storage if s.space == space]
-            yield self._sum(used) <= room
+            yield from self._fits([(s, s.bytes) for s in self.body.storage if s.space == space], room)
         for stream in self.body.streams:
             if stream.registers:
-                used = [
-                    self.depth[s.name] * ceil(s.bytes / (4 * stream.threads))
-                    for s in self.body.storage
-                    if s.space == REGISTER and s.stream == stream.name
-                ]
-                yield self._sum(used) <= stream.registers
+                mine = [s for s in self.body.storage if s.space == REGISTER and s.stream == stream.name]
+                sizes = [(s, ceil(s.bytes / (4 * stream.threads))) for s in mine]
+                yield from self._fits(sizes, stream.registers)
 
-    def _sum(self, parts: Sequence[Any]) -> Any:
-        return z3.Sum([z3.IntVal(0, self.context), *parts])
+    def _fits(self, tiles: Sequence[tuple[Storage, int]], room: int) -> Iterator[Any]:
+        """Each slot beyond the least takes as much again."""
+        least = sum(size * s.least for s, size in tiles)
+        more = [
+            (z3.Not(at_most), size)
+            for s, size in tiles
+            for n, at_most in self.depth[s.name].items()
+            if n < self._most(s) and size
+        ]
+        if more and least + sum(size for _, size in more) > room:
+            yield z3.PbLe(more, room - least)
 
     def _begun(self) -> Iterator[Any]:
         """No op is started before it is issued."""
         for o in self.body.ops:
             if o.asynchronous:
-                yield self.start[o.name].value >= self.issue[o.name].value
+                yield self.start[o.name] - self.issue[o.name] >= 0
 
-    def _kept(self, d: Dep) -> Any:
+    def _kept(self, d: Dep) -> Iterator[Any]:
         clocks, to_start = self.body.weight(d)
-        end = (self.start if to_start else self.issue)[d.v].value
-        slots = self.depth[d.storage] if d.ring else 0
-        since = (self.issue if d.kind == PIN else self.start)[d.u].value
-        return end + self.interval * (d.distance + slots) >= since + clocks
+        gap = (self.start if to_start else self.issue)[d.v]
+        gap = gap - (self.issue if d.kind == PIN else self.start)[d.u]
+        if not d.ring:
+            yield gap >= clocks - self.interval * d.distance
+            return
+        for slots, at_most in self.depth[d.storage].items():
+            yield z3.Implies(at_most, gap >= clocks - self.interval * (d.distance + slots))
 
     def _apart(self, u: Op, v: Op) -> Iterator[Any]:
         """What keeps two ops apart: one unit, one stream, one queue."""
-        if u.unit and u.unit == v.unit and u.busy and v.busy:
-            yield self._disjoint(self.start[u.name].offset, u.busy, self.start[v.name].offset, v.busy)
-        if u.stream == v.stream and u.hold and v.hold:
-            yield self._disjoint(self.issue[u.name].offset, u.hold, self.issue[v.name].offset, v.hold)
-        if self.body.fifo(u.name, v.name):
-            lap, _ = self._since(u.name, v.name)
-            gap = self.start[v.name].value - self.start[u.name].value - self.interval * lap
-            yield gap >= 0
-            yield gap < self.interval
+        queue = self.body.fifo(u.name, v.name)
+        if queue or (u.stream == v.stream and u.hold and v.hold):
+            laps = self._issued(u.name, v.name)
+            if queue:  # started in the order in which they are issued
+                for lap, chosen in laps.items():
+                    yield z3.Implies(chosen, self._between(self.start, u.name, v.name, lap, u.busy, v.busy))
+        if not queue and u.unit and u.unit == v.unit and u.busy and v.busy:
+            laps = self._range(u, v, True)
+            yield z3.Or([self._between(self.start, u.name, v.name, lap, u.busy, v.busy) for lap in laps])
 
-    def _since(self, u: str, v: str) -> tuple[Any, Any]:
-        """(which instance of ``u`` is the newest that is issued before iteration 0 of ``v``, clocks since then)."""
+    def _issued(self, u: str, v: str) -> dict[int, Any]:
+        """Lap -> that ``u`` of so many iterations before is the newest that is issued before ``v``. One is chosen."""
+        if (v, u) in self.laps:  # v of lap k before u is u of lap -k - 1 before v
+            return {-lap - 1: chosen for lap, chosen in self.laps[v, u].items()}
         if (u, v) not in self.laps:
-            lap = self._int(f"lap {u} {v}")
-            gap = self.issue[v].value - self.issue[u].value - self.interval * lap
-            self.solver.add(gap >= 0, gap < self.interval)
-            self.laps[u, v] = lap, gap
+            a, b = self.body.op[u], self.body.op[v]
+            laps = {lap: z3.Bool(f"{u} {lap} before {v}", self.context) for lap in self._range(a, b, False)}
+            for lap, chosen in laps.items():
+                self.solver.add(z3.Implies(chosen, self._between(self.issue, u, v, lap, a.hold, b.hold)))
+            self.solver.add(z3.Or(list(laps.values())))
+            self.laps[u, v] = laps
         return self.laps[u, v]
 
-    def _undisturbed(self, g: str, h: str, x: str) -> Any:
-        """``x`` is not between the products G and H, or their stream waits for G between them anyway."""
-        lap, begun = self._since(g, h)
-        apart = [self._since(x, h)[1] >= begun]
-        for d in self.deps:
-            if d.u == g and d.kind != PIN and self._waits_in(d.v, h):
-                seen, since = self._since(d.v, h)
-                apart.append(z3.And(since < begun, seen - d.distance >= lap))
-        return z3.Or(apart)
+    def _between(self, at: dict[str, Any], u: str, v: str, lap: int, first: int, then: int) -> Any:
+        """``v`` begins when ``u`` of ``lap`` is over, and is over when the next ``u`` begins."""
+        gap = at[v] - at[u]
+        return z3.And(gap >= lap * self.interval + first, gap <= (lap + 1) * self.interval - then)
 
-    def _waits_in(self, op: str, h: str) -> bool:
+    def _range(self, u: Op, v: Op, start: bool) -> range:
+        """The laps that dependences leave."""
+        a, b = self.links.number[point(u, start)], self.links.number[point(v, start)]
+        low, high = self._least[a][b], -self._least[b][a]
+        at = self.near.start if start else self.near.issue
+        usual = (at[v.name] - at[u.name]) // self.near.interval
+        if low == -inf or high == inf:
+            self.complete = False
+        first = usual - SPAN if low == -inf else int(low // self.interval)
+        last = usual + SPAN if high == inf else int(high // self.interval)
+        return range(first, last + 1)
+
+    @cached_property
+    def _least(self) -> list[list[float]]:
+        """Clocks that at least lie between any two points, by all chains of dependences (Floyd, "Algorithm 97", 1962)."""
+        count = len(self.links.points)
+        least = [[-inf] * count for _ in range(count)]
+        for n in range(count):
+            least[n][n] = 0
+        for u, v, clocks, distance in self.links.fixed:
+            least[u][v] = max(least[u][v], clocks - self.interval * distance)
+        for middle in range(count):
+            after = least[middle]
+            for row in least:
+                if (through := row[middle]) > -inf:
+                    row[:] = [max(a, through + b) for a, b in zip(row, after, strict=True)]
+        return least
+
+    def _undisturbed(self, g: str, h: str, x: str) -> Iterator[Any]:
+        """``x`` is not between the products G and H, or their stream waits for G between them anyway."""
+        waiting = [d for d in self.deps if d.u == g and d.kind != PIN and self._may_wait(d.v, h)]
+        for lap, chosen in self._issued(g, h).items():
+            waited = [
+                z3.And(seen, self.issue[d.v] - self.issue[g] > self.interval * (lap - k))
+                for d in waiting
+                for k, seen in self._issued(d.v, h).items()
+                if k - d.distance >= lap
+            ]
+            for k, written in self._issued(x, h).items():
+                before = self.issue[x] - self.issue[g] <= self.interval * (lap - k)
+                yield z3.Implies(z3.And(chosen, written), z3.Or([before, *waited]))
+
+    def _may_wait(self, op: str, h: str) -> bool:
         """Whether an op may stop the stream of a product."""
         o = self.body.op[op]
         return o.stream == self.body.op[h].stream and not o.asynchronous
 
-    def _disjoint(self, a: Any, la: int, b: Any, lb: int) -> Any:
-        return z3.Or(
-            z3.And(b - a >= la, a + self.interval - b >= lb),
-            z3.And(a - b >= lb, b + self.interval - a >= la),
-        )
-
     def _times(self, model: Any) -> Timing:
-        def value(x: Any) -> int:
-            return x if isinstance(x, int) else model.eval(x, model_completion=True).as_long()
+        def true(x: Any) -> bool:
+            return z3.is_true(model.eval(x, model_completion=True))
 
-        issue = {n: value(c.value) for n, c in self.issue.items()}
-        start = {n: value(c.value) for n, c in self.start.items()}
-        depth: Mapping[str, int] = {n: value(d) for n, d in self.depth.items()}
+        issue, start = (
+            {n: model.eval(x, model_completion=True).as_long() for n, x in at.items()}
+            for at in (self.issue, self.start)
+        )
+        depth = {
+            n: min(k for k, at_most in slots.items() if true(at_most)) for n, slots in self.depth.items()
+        }
         return Timing(self.interval, issue, start, depth)
