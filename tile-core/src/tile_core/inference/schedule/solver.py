@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import ceil, inf
 from typing import Any
 
@@ -28,7 +28,7 @@ SPAN = 2  # iterations that ops are moved at most where no dependence bounds it
 
 @dataclass(frozen=True)
 class Found:
-    """``sat`` with times and slots, ``unsat``, or ``unknown``: not decided with these resources, or for these laps only."""
+    """``sat`` with times and slots, ``unsat``, ``none near`` (of laps that nothing bounds some were not tried), or ``unknown``."""
 
     verdict: str
     times: Timing | None = None
@@ -80,7 +80,7 @@ class Question:
             for g, h, x in wrong:
                 self.solver.add(*self._undisturbed(g, h, x))
             excluded.update(wrong)
-        return Found("unknown" if verdict == "unsat" and not self.complete else verdict)
+        return Found("none near" if verdict == "unsat" and not self.complete else verdict)
 
     @cached_property
     def depth(self) -> dict[str, dict[int, Any]]:
@@ -98,7 +98,7 @@ class Question:
         """Who has at most n slots has at most n + 1; all tiles fit into memory and registers."""
         for slots in self.depth.values():
             counts = sorted(slots)
-            yield from (z3.Implies(slots[a], slots[b]) for a, b in zip(counts, counts[1:], strict=False))
+            yield from (z3.Implies(slots[a], slots[b]) for a, b in pairwise(counts))
         for space, room in self.body.capacity.items():
             yield from self._fits([(s, s.bytes) for s in self.body.storage if s.space == space], room)
         for stream in self.body.streams:
