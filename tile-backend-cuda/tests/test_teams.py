@@ -23,7 +23,7 @@ from tile_core.inference.division import divided
 from tile_core.inference.infer import infer
 from tile_core.inference.teams import FRONT, OWN, Teams
 from tile_core.interpreter import run
-from tile_core.program import Alloc, For, Gemm
+from tile_core.program import Alloc, Copy, For, Gemm
 from tile_core.program.visit import statements
 
 HOPPER = CudaBackend().info(Target("cuda", "sm_90a"))
@@ -48,8 +48,38 @@ def test_in_turn():
     told = {b.name for b in teams.handed_over}
     assert told == {
         "weights", "top_to_front", "top_to_main", "rescale_to_front", "rescale_to_main",
-        "total_to_main", "rescale_to_front",
+        "total_to_main", "rescale_to_front", "shared_rest",
     } | ({"total_to_front"} & told)  # fmt: skip
+
+
+def test_lent():
+    """The second team's weights lie in what is left of its own tile of keys, which its products read last."""
+    found = launch(mla_decode.decode(2, 64, 256))
+    teams = Teams.of(found)
+    loop = next(s for s in found.body if isinstance(s, For))
+    into = {
+        s.dst.buffer: s for s in loop.body if isinstance(s, Copy) and s.src.buffer.space is Space.FRAGMENT
+    }
+    (weights,) = [b for b in into if b.name == "weights"]
+    (rest,) = [b for b in into if b.name == "shared_rest"]
+    assert teams is not None
+    assert teams.of_statement(into[weights]) == {OWN} and teams.of_statement(into[rest]) == {FRONT}
+    products = [s for s in loop.body if isinstance(s, Gemm)]
+    assert [s.a.buffer for s in products if s.c.buffer.shape == (64, 256)] == [weights, weights, rest, rest]
+    firsts = [s for s in products if teams.of_statement(s) == {FRONT} and s.c.buffer.shape == (64, 64)]
+    assert [s.clear for s in firsts] == [True, False, False] and firsts[-1].b.buffer is rest
+    filled = [s.dst.buffer for s in loop.body if isinstance(s, Copy) and s.src.buffer.space is Space.GLOBAL]
+    assert filled.count(rest) == 1
+
+
+def test_nothing_to_lend():
+    """What is left of a tile has another size than the weights."""
+    found = launch(mla_decode.decode(2, 64, 256, rope=32))
+    loop = next(s for s in found.body if isinstance(s, For))
+    written = [
+        s.dst.buffer for s in loop.body if isinstance(s, Copy) and s.src.buffer.space is Space.FRAGMENT
+    ]
+    assert [b.name for b in written].count("weights") == 2
 
 
 def test_in_front():

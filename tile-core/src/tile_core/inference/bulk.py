@@ -90,7 +90,8 @@ def lead_copies(graph: Graph, info: TargetInfo, layouts: Mapping[Buffer, Layout]
 
 def _passing(region: LoopRegion, copy: Node) -> bool:
     """Whether what a copy brings is gone when its loop brings the next: only then can copies run ahead of its readers."""
-    return not any(b in region.outside or region.carries(b) for b in copy.writes)
+    lasting = (b in region.outside or (region.carries(b) and not region.renewed(b)) for b in copy.writes)
+    return not any(lasting)
 
 
 def _loaded(s: Copy, layouts: Mapping[Buffer, Layout], rules: BulkRules) -> BoxCopy | None:

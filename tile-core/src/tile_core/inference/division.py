@@ -40,6 +40,7 @@ from ..program.visit import buffers, mapped
 from ..program.visit import read_storages as read
 from ..program.visit import written_storages as written
 from .halves import Halves
+from .lending import lent
 from .panels import Inseparable, Panels, fills, half, whole
 from .teams import FRONT, OWN, fragments, needed, steps
 from .totals import Added, added
@@ -146,7 +147,8 @@ class _Division:
         allocs = [Alloc(b, span=b.span) for b in self.made]
         new = (*allocs, *before, replace(self.loop, body=tuple(inner)), *after)
         threads = (self.group,) if self.in_turn else self.launch.threads
-        return replace(self.launch, body=new, threads=threads, front=Front(self.group, frozenset(self.own)))
+        front = Front(self.group, frozenset(self.own))
+        return lent(replace(self.launch, body=new, threads=threads, front=front))
 
     # Who does what.
 

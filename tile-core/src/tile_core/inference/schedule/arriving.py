@@ -7,17 +7,15 @@ takes; it is for teams, whose tiles have one slot.
 
 from __future__ import annotations
 
-from ...hardware import TargetInfo
 from ...program import Gemm, Stmt
 from ...program.visit import written_buffers
 from ..bulk import BoxCopy
-from .engines import COPY
 
 
-def panels(copy: Stmt, boxes: BoxCopy | None, reader: Stmt, info: TargetInfo) -> int:
+def panels(copy: Stmt, boxes: BoxCopy | None, reader: Stmt) -> int:
     """In how many parts ``reader`` may wait for what a copy brings; 1: for all of it."""
     count = len({p.shift[-1] for p in boxes.pieces}) if boxes else 1
-    along = boxes is not None and isinstance(reader, Gemm) and _along(reader, copy) and _slow(boxes, info)
+    along = isinstance(reader, Gemm) and _along(reader, copy)
     return count if along else 1
 
 
@@ -27,9 +25,3 @@ def _along(product: Gemm, copy: Stmt) -> bool:
     operands = ((product.a, not product.transpose_a), (product.b, product.transpose_b))
     found = [r.whole and along for r, along in operands if r.buffer.storage in filled]
     return found == [True]
-
-
-def _slow(boxes: BoxCopy, info: TargetInfo) -> bool:
-    """Whether the bytes of a copy take longer than the first of them."""
-    engine = next((e for e in info.engines if e.name == COPY), None)
-    return engine is not None and engine.rate > 0 and boxes.bytes > engine.rate * engine.latency

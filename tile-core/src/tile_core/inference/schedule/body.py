@@ -129,7 +129,7 @@ class Reader:
         if self.facts.teams is None or d.kind != "RAW" or self._engine(d.u) != COPY or not self._engine(d.v):
             return d
         u, v = self.region.statement(d.u), self.region.statement(d.v)
-        parts = panels(u, self.facts.bulk.get(d.u), v, self.facts.info)
+        parts = panels(u, self.facts.bulk.get(d.u), v)
         return replace(d, early=self._cost(d.u).busy * (parts - 1) // parts)
 
     @cached_property
@@ -229,16 +229,21 @@ class Reader:
         filled = self.filled(b)
         least = self.pin if filled and self.pin else 1
         most = (self.pin or (self.pins.slots if self.pins else DEEPEST)) if filled else 1
-        return Storage(
-            name, str(b.space), self.facts.bytes(b), most, self.region.carries(b), "", least, filled, b
-        )
+        carried = self.region.carries(b) and not filled
+        return Storage(name, str(b.space), self.facts.bytes(b), most, carried, "", least, filled, b)
 
     def filled(self, b: Buffer) -> bool:
-        """Whether copies of an engine alone write a tile, anew in each iteration, and nobody outside the loop sees it."""
+        """Whether copies of an engine write a tile, anew in each iteration, and nobody outside the loop sees it.
+
+        When what they bring has been read, threads may fill all of the tile once more.
+        """
         writers = [self.region.owner[n.name] for n in self.region.nodes if b in n.writes]
+        by_engine = [w in self.region.ops and self._engine(w) == COPY for w in writers]
         return (
             b.space is Space.SHARED
             and b not in self.region.outside
-            and not self.region.carries(b)
-            and all(w in self.region.ops and self._engine(w) == COPY for w in writers)
+            and (
+                (all(by_engine) and not self.region.carries(b))
+                or (by_engine[:1] == [True] and not any(by_engine[1:]) and self.region.renewed(b))
+            )
         )

@@ -53,7 +53,7 @@ def _runs_alone(atom: Atom, engine: Engine | None, info: TargetInfo) -> bool:
 
 
 def plain_copies(graph: Graph) -> Iterator[str]:
-    """Copies from global memory to a whole shared tile in a pipelined loop, which nothing else writes."""
+    """Copies from global memory to a whole shared tile in a pipelined loop, which is the first to write it or the only one."""
     writers: dict[Buffer, list[str]] = {}
     for n in graph.nodes:
         for b in n.writes:
@@ -64,7 +64,7 @@ def plain_copies(graph: Graph) -> Iterator[str]:
         if loop is None or not isinstance(loop.stmt, For) or loop.stmt.kind != "pipelined":
             continue
         region = regions.setdefault(loop.name, LoopRegion(graph, loop))
-        if _plain(n, writers) and alone(region, n.name):
+        if _plain(n, region, writers) and alone(region, n.name):
             yield n.name
 
 
@@ -77,7 +77,7 @@ def alone(region: LoopRegion, copy: str) -> bool:
     )
 
 
-def _plain(n: Node, writers: Mapping[Buffer, list[str]]) -> bool:
+def _plain(n: Node, region: LoopRegion, writers: Mapping[Buffer, list[str]]) -> bool:
     s = n.stmt
     return (
         isinstance(s, Copy)
@@ -86,6 +86,7 @@ def _plain(n: Node, writers: Mapping[Buffer, list[str]]) -> bool:
         and s.dst.buffer.source is None
         and s.dst.shape == s.dst.buffer.shape
         and s.src.dtype == s.dst.dtype
-        and writers[s.dst.buffer] == [n.name]
+        and writers[s.dst.buffer][0] == n.name
+        and (len(writers[s.dst.buffer]) == 1 or region.renewed(s.dst.buffer))
         and s.src.buffer.storage not in writers
     )

@@ -16,7 +16,7 @@ from .links import Links
 from .model import Body, Op
 from .timing import Timing
 
-MOST = 60  # orders that are tried
+MOST = 300  # orders that are tried
 
 
 def exchanged(links: Links, times: Timing, bound: int) -> Timing:

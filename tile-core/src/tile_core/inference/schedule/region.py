@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ...expr import Buffer, Space, Var, loads
 from ...graph import Edge, Graph, Loop, Node
-from ...program import Atomic, AtomicTile, Bind, Break, Continue, For, If, Parallel, Stmt, While
+from ...program import Atomic, AtomicTile, Bind, Break, Continue, Copy, For, If, Parallel, Stmt, While
 from ...program.visit import expressions, read_buffers, statements, written_buffers
 
 
@@ -137,6 +137,13 @@ class LoopRegion:
             e.buffer is b and ((e.carried and e.kind == "raw") or (not e.carried and e.kind == "war"))
             for _, _, e in self.edges
         ) or any(b in n.reads and b in n.writes for n in self.nodes)
+
+    def renewed(self, b: Buffer) -> bool:
+        """Whether all that writes to ``b`` in an iteration are copies of all of it, so that nothing of the one before is left."""
+        writers = [n for n in self.nodes if b in n.writes]
+        return bool(writers) and all(
+            isinstance(n.stmt, Copy) and n.stmt.dst.whole and n.loop == self.loop.name for n in writers
+        )
 
 
 def _leaves(body: tuple[Stmt, ...]) -> Iterator[bool]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .dependences import unique
-from .model import GROUP, RELAY, Body, Dep, Op, done
+from .model import GROUP, REGISTER, RELAY, Body, Dep, Op, done
 from .patience import keeps
 from .timing import Timing, overlap
 
@@ -15,7 +15,7 @@ def relayed(body: Body, deps: Sequence[Dep]) -> tuple[Body, tuple[Dep, ...]]:
     """Where only its own stream can see the end of u, an op there that sees it and tells the others."""
     out: list[Dep] = []
     made: dict[str, Op] = {}
-    for d in deps:
+    for d in summed(body, deps):
         u, v = body.op[d.u], body.op[d.v]
         if not (u.asynchronous and body.observed(d.u) == GROUP and u.stream != v.stream):
             out.append(d)
@@ -25,6 +25,26 @@ def relayed(body: Body, deps: Sequence[Dep]) -> tuple[Body, tuple[Dep, ...]]:
             out.append(Dep(d.u, done(d.u), 0, "DONE", d.storage))
         out.append(replace(d, u=done(d.u)))
     return replace(body, ops=(*body.ops, *made.values())), unique(out)
+
+
+def summed(body: Body, deps: Sequence[Dep]) -> Iterator[Dep]:
+    """The dependences with the end of all sums in the place of the end of what began them.
+
+    Nobody stops between ops that add to the same sums: it would be one more wait for the threads that use all of them.
+    """
+    for d in deps:
+        yield replace(d, u=_last(body, d.u)) if d.kind == "WAR" and d.u != d.v else d
+
+
+def _last(body: Body, u: str) -> str:
+    """The last of the ops of a queue that add to the sums which ``u`` begins, or adds to behind one that does."""
+    sums = {x for x in body.op[u].updates if body.tile[x].space == REGISTER}
+    same = [x for x in body.queue(u) if sums & {*body.op[x].updates}] if body.in_order(u) else []
+    begins = [n for n, x in enumerate(same) if not sums & {r.name for r in body.op[x].reads}]
+    before = [n for n in begins if n <= same.index(u)]
+    if not before:
+        return u
+    return same[min((n for n in begins if n > before[-1]), default=len(same)) - 1]
 
 
 def late(body: Body, deps: Sequence[Dep], times: Timing) -> Timing:

@@ -13,6 +13,7 @@ from .cooperative import Meetings, crossing, meetings
 from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, done, work
 from .order import Label, Order
 from .program import Places, Schedule, Step, Token, Wait
+from .relays import summed
 from .slots import sized
 from .timing import Timing
 
@@ -140,7 +141,7 @@ class Draft:
 
     def wanted(self) -> Iterator[tuple[int, str, str, str]]:
         """(distance, u, v, kind of token) of each dependence that program order does not give."""
-        for d in self.deps:
+        for d in summed(self.body, self.deps):
             distance, u, v = d.at(self.times.depth), self.body.op[d.u], self.body.op[d.v]
             if u.stream == v.stream:
                 if u.asynchronous and (not d.queued or self._crosses(d)):

@@ -30,7 +30,7 @@ def arriving(
         if token.kind != SIGNAL or len(token.producers) > 1 or copy in kept or copy not in plan.bulk:
             continue
         if reader in plan.engines:
-            parts = panels(ops[copy], plan.bulk[copy], ops[reader], plan.info)
+            parts = panels(ops[copy], plan.bulk[copy], ops[reader])
             out |= {token.name: Arriving(reader, parts)} if parts > 1 else {}
     return out
 

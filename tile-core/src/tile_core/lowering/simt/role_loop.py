@@ -422,9 +422,9 @@ class RoleLoop:
         return list(dict.fromkeys(found))
 
     def operands_of_threads(self, s: Gemm) -> set[Buffer]:
-        """Operands in shared memory that the threads write, not a copy engine."""
+        """Operands in shared memory that these threads write, and not only a copy engine or the other team."""
         found = {x.storage for x in (s.a.buffer, s.b.buffer) if x.space is Space.SHARED}
-        return found - self.roles.rings.keys() - (self.roles.handed_over - self.rewritten)
+        return found - ((self.roles.rings.keys() | self.roles.handed_over) - self.rewritten)
 
     @cached_property
     def meets(self) -> bool:
