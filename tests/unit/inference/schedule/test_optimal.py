@@ -20,14 +20,14 @@ from simulator import attack
 from tile_core import settings
 from tile_core.errors import TileError
 from tile_core.hardware import Target
-from tile_core.inference.schedule import optimal
+from tile_core.inference.schedule import asking, optimal
 from tile_core.inference.schedule.answers import Answers, Optimum, asked
 from tile_core.inference.schedule.chart import summary
 from tile_core.inference.schedule.check import faults
 from tile_core.inference.schedule.dependences import dependences
 from tile_core.inference.schedule.model import Body, Dep, fits
 from tile_core.inference.schedule.modulo import timing
-from tile_core.inference.schedule.optimal import RLIMIT, UNKNOWN, best, optimum
+from tile_core.inference.schedule.optimal import RLIMIT, UNKNOWN, best
 from tile_core.inference.schedule.program import Schedule
 from tile_core.inference.schedule.program_order import in_program_order
 from tile_core.inference.schedule.relays import relayed
@@ -64,6 +64,24 @@ def both(body: Body) -> tuple[Schedule, Schedule]:
 
     fast = in_program_order(made(times))
     return fast, best(fast, full, every, times, made, in_program_order)
+
+
+def optimum(body: Body, deps: Sequence[Dep], times: Timing, rlimit: int = RLIMIT) -> Optimum:
+    found = asking.apart(body, deps, times, rlimit)
+    assert found is not None
+    return found
+
+
+def alone(call: str) -> None:
+    """Call a function of this module in a process that has no other z3."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import test_optimal; test_optimal.{call}"],
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def sound(s: Schedule) -> bool:
@@ -108,29 +126,49 @@ def test_a_lower_bound_is_proved_of_what_the_search_found() -> None:
 
 
 # the last two: whose laps dependences do not bound
-@pytest.mark.parametrize("seed", [74, 76, 78, 112, 145, 115, 259, 283, 305, 427, 43, 560])
-def test_another_form_of_the_question_has_the_same_answer(seed: int) -> None:
+FORMS = (74, 76, 78, 112, 145, 115, 259, 283, 305, 427, 43, 560)
+
+
+def every_write(body: Body) -> list[tuple[str, str, str]]:
+    return [(g.name, h.name, x.name) for g in body.ops for h in body.ops for x in body.ops]
+
+
+def forms(seed: int) -> None:
     _, full, every, times = parts(randomly.body(seed))
-    every_write = [(g.name, h.name, x.name) for g in full.ops for h in full.ops for x in full.ops]
-
-    def both_forms(interval: int) -> tuple[str, str]:
-        found = Question(full, every, interval, times, every_write).answer(RLIMIT)
-        return found.verdict, offsets.verdict(full, every, interval)
-
     low, high = times.bound, times.interval
     while low < high:  # down to the shortest
         middle = (low + high) // 2
-        mine, other = both_forms(middle)
+        mine = Question(full, every, middle, times, every_write(full)).answer(RLIMIT).verdict
+        other = offsets.verdict(full, every, middle)
         assert (mine, other) in (("sat", "sat"), ("unsat", "unsat"), ("none near", "unsat"))
         low, high = (low, middle) if mine == "sat" else (middle + 1, high)
 
 
+@pytest.mark.parametrize("seed", FORMS)
+def test_another_form_of_the_question_has_the_same_answer(seed: int) -> None:
+    alone(f"forms({seed})")
+
+
+def difference(interval: int) -> None:
+    _, full, every, times = parts(b.attention_together())
+    assert Question(full, every, interval, times).answer(RLIMIT).verdict == "unsat"
+    assert Question(full, every, interval, times, every_write(full)).answer(RLIMIT).verdict == "sat"
+
+
 def test_what_is_disturbed_makes_a_difference() -> None:
     _, full, every, times = parts(b.attention_together())
-    found = optimum(full, every, times)
-    every_write = [(g.name, h.name, x.name) for g in full.ops for h in full.ops for x in full.ops]
-    assert Question(full, every, found.lower - 1, times).answer(RLIMIT).verdict == "unsat"
-    assert Question(full, every, found.lower - 1, times, every_write).answer(RLIMIT).verdict == "sat"
+    alone(f"difference({optimum(full, every, times).lower - 1})")
+
+
+@pytest.mark.parametrize("program", ["/nowhere/python", "/bin/false"])
+def test_without_a_process_of_its_own_the_search_decides(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    fast, found = both(randomly.body(283))
+    assert found == replace(fast, lower=found.lower)
+    assert not found.solved
+    assert Answers.here().clear() == 0  # it is asked again next time
 
 
 def test_without_resources_the_search_decides() -> None:
@@ -171,7 +209,7 @@ def test_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> Optimum:
         raise AssertionError("the solver is asked again")
 
-    monkeypatch.setattr(optimal, "optimum", never)
+    monkeypatch.setattr(optimal, "apart", never)
     assert both(body)[1] == found
     with pytest.raises(AssertionError, match="asked again"):
         both(randomly.body(305))

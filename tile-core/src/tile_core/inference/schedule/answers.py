@@ -47,7 +47,7 @@ class Answers:
 
     def get(self, key: str) -> Optimum | None:
         try:
-            return _optimum(json.loads(self._path(key).read_text(encoding="utf8")))
+            return optimum_of(json.loads(self._path(key).read_text(encoding="utf8")))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -58,7 +58,7 @@ class Answers:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
             with os.fdopen(handle, "w", encoding="utf8") as file:
-                json.dump(_row(found), file)
+                json.dump(row(found), file)
             os.replace(name, path)
 
     def clear(self) -> int:
@@ -79,12 +79,14 @@ def asked(body: Body, deps: Sequence[Dep], times: Timing, rlimit: int) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()
 
 
-def _row(found: Optimum) -> dict[str, Any]:
+def row(found: Optimum) -> dict[str, Any]:
+    """An answer as JSON has it."""
     t = found.times
     times = None if t is None else [t.interval, dict(t.issue), dict(t.start), dict(t.depth), t.bound]
     return {"times": times, "lower": found.lower, "asked": found.asked}
 
 
-def _optimum(row: dict[str, Any]) -> Optimum:
+def optimum_of(row: dict[str, Any]) -> Optimum:
+    """The answer of a row. Raises ``KeyError``, ``TypeError`` or ``ValueError`` for any other value."""
     times = None if row["times"] is None else Timing(*row["times"])
     return Optimum(times, int(row["lower"]), tuple((int(n), str(v)) for n, v in row["asked"]))
