@@ -171,6 +171,11 @@ def written_storages(s: Stmt) -> frozenset[Buffer]:
     return frozenset(b.storage for t in statements((s,)) for b in written_buffers(t))
 
 
+def touched_storages(s: Stmt) -> frozenset[Buffer]:
+    """What ``s`` and the statements in it read or write; of views what they view."""
+    return read_storages(s) | written_storages(s)
+
+
 def places(s: Stmt) -> Iterator[Place]:
     """Addresses that ``s`` gives to a function of the target."""
     if isinstance(s, Invoke):
