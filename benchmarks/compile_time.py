@@ -55,6 +55,26 @@ print(time.perf_counter() - begin)
 """
 
 
+# Everything of a first call but the launch, stage by stage: modules that a stage imports are part of it.
+MLA = """
+import sys; sys.path.insert(0, {examples!r})
+import json, time
+import mla_decode
+from tile_backend_cuda.backend import CudaBackend
+from tile_core.hardware import Target
+from tile_core.runtime.pipeline import make_plan
+backend = CudaBackend()
+info = backend.info(Target("cuda", "sm_90a"))
+at = [time.perf_counter()]
+program = mla_decode.decode(128, 128, 8192).program; at.append(time.perf_counter())
+plan = make_plan(program, info); at.append(time.perf_counter())
+source = backend.codegen(info).emit(plan); at.append(time.perf_counter())
+backend.compiler(info).compile(source, {{}}); at.append(time.perf_counter())
+print(json.dumps([1e3 * (b - a) for a, b in zip(at, at[1:])]))
+"""
+STAGES = ("front end", "plan", "source", "cubin")
+
+
 def median_ms(run: Callable[[], object], rounds: int) -> float:
     times = []
     for _ in range(rounds):
@@ -64,11 +84,35 @@ def median_ms(run: Callable[[], object], rounds: int) -> float:
     return statistics.median(times)
 
 
-def process(code: str, folder: str) -> float:
-    """What a fresh process prints, in milliseconds."""
-    env = {**os.environ, "TILE_CACHE_DIR": folder, "TILE_TARGET": "cpu"}
+def fresh(code: str, folder: str, cache: str = "cache") -> str:
+    """What a fresh process prints. Modules have their bytecode in ``folder``, as pip leaves it, kernels are cached in ``cache``."""
+    env = {
+        **os.environ,
+        "TILE_CACHE_DIR": f"{folder}/{cache}",
+        "TILE_TARGET": "cpu",
+        "PYTHONPYCACHEPREFIX": f"{folder}/bytecode",
+    }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    return float(done.stdout) * 1e3
+    return done.stdout
+
+
+def process(code: str, folder: str, cache: str = "cache") -> float:
+    """What a fresh process prints, in milliseconds."""
+    return float(fresh(code, folder, cache)) * 1e3
+
+
+def mla(folder: str, rounds: int) -> dict[str, float]:
+    """Medians of the stages of MLA decode, of all up to the source together, and of all."""
+    code = MLA.format(examples=str(ROOT / "examples"))
+    fresh(code, folder)  # writes the bytecode
+    runs = [json.loads(fresh(code, folder)) for _ in range(rounds)]
+    rows = {
+        f"MLA decode: cold, {name}": statistics.median(r[n] for r in runs) for n, name in enumerate(STAGES)
+    }
+    rows["MLA decode: cold, all of the lowering"] = statistics.median(sum(r[:-1]) for r in runs)
+    rows["MLA decode: cold, all"] = statistics.median(map(sum, runs))
+    return rows
 
 
 def attention() -> object:
@@ -101,6 +145,7 @@ def main() -> None:
             ),
         }
         first = FIRST.format(examples=str(ROOT / "examples"))
+        process(first, folder, "other")  # writes the bytecode
         rows["GEMM: fresh process to first result, empty cache"] = process(first, folder)
         rows["GEMM: fresh process to first result, warm cache"] = statistics.median(
             process(first, folder) for _ in range(5)
@@ -119,6 +164,7 @@ def main() -> None:
             rows[f"Hopper GEMM: cold, front end to {what}"] = statistics.median(
                 process(code, folder) for _ in range(5)
             )
+        rows |= mla(folder, given.rounds)
         kernel = gemm_relu.gemm_relu(64, 64, 64)
         a = np.ones((64, 64), np.float16)
         with tile.target("cpu"):

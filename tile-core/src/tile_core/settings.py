@@ -12,6 +12,7 @@ from typing import Any
 
 from .errors import TileError, did_you_mean
 
+SCHEDULES = ("fast", "optimal")
 STAGES = ("program", "graph", "plan", "schedule", "ir", "source")
 
 
@@ -26,6 +27,7 @@ class Settings:
     disable_backends: str = ""
     traceback: str = ""
     threads: int = 0
+    schedule: str = ""
 
     @property
     def dumped(self) -> frozenset[str]:
@@ -37,6 +39,16 @@ class Settings:
                 help=did_you_mean(name, STAGES) or f"stages: {', '.join(STAGES)}",
             )
         return wanted
+
+    @property
+    def optimal(self) -> bool:
+        """Whether a solver looks for better schedules. Raises ``TileError`` for a word that is none of ``SCHEDULES``."""
+        if self.schedule and self.schedule not in SCHEDULES:
+            raise TileError(
+                f"{variable_name('schedule')} is {self.schedule!r}, which is no way to schedule",
+                help=did_you_mean(self.schedule, SCHEDULES) or f"ways: {', '.join(SCHEDULES)}",
+            )
+        return self.schedule == "optimal"
 
     @property
     def disabled(self) -> frozenset[str]:
@@ -59,6 +71,7 @@ MEANING: dict[str, str] = {
     "disable_backends": "comma-separated backends to leave alone",
     "traceback": "full: show the frames inside tile in tracebacks",
     "threads": "worker threads of the `cpu` target (default: the cores this process may use)",
+    "schedule": "optimal: z3 looks for better schedules of loops than the search finds, and its answers are cached (default: fast)",
 }
 
 _override: ContextVar[Settings | None] = ContextVar("tile_settings", default=None)

@@ -14,7 +14,7 @@ def test_gemm() -> None:
     lines = text({"for0": s}, "it").splitlines()
     assert lines[:2] == [
         "schedules of it",
-        "for0: every 1024 clocks (shared takes 1024), rings A 4, B 4",
+        "for0: every 1024 clocks (shared takes 1024), by the search, rings A 4, B 4",
     ]
     chart = {line.split("|")[0].strip(): line.split("|")[1] for line in lines if "|" in line}
     assert set(chart) == {"(main)", "copy", "tensor"}

@@ -13,6 +13,7 @@ from making import schedule
 from tile_core.hardware import Target
 from tile_core.inference.schedule.check import faults
 from tile_core.inference.schedule.dependences import dependences
+from tile_core.inference.schedule.links import Links
 from tile_core.inference.schedule.model import GROUP, Body
 from tile_core.inference.schedule.modulo import timing
 from tile_core.inference.schedule.patience import patient
@@ -32,7 +33,7 @@ def test_the_interval_stays(make: Callable[[], Body]) -> None:
     times = timing(full, every)
     assert times is not None
     depth = {s.name: times.depth.get(s.name, 1) for s in full.storage}
-    again = patient(full, tuple(every), depth, times)
+    again = patient(Links(full, every, depth), times)
     assert again.interval == times.interval
     s = schedule(body)
     assert s is not None

@@ -13,11 +13,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..inference.schedule.answers import Answers
     from ..runtime.cache import LIMIT, Cache
 
     cache = Cache()
     if options.action == "clear":
-        show([{"folder": cache.folder, "removed": cache.clear()}], as_json=options.json)
+        show(
+            [{"folder": cache.folder, "removed": cache.clear(), "schedules": Answers.here().clear()}],
+            as_json=options.json,
+        )
         return 0
     rows = cache.rows()
     if options.action == "list":

@@ -240,7 +240,12 @@ class Binary(Expr):
 
     @property
     def dtype(self) -> DType:
-        return BOOL if self.op in COMPARISONS or self.op in LOGICAL else self.a.dtype
+        at: Expr = self
+        while isinstance(at, Binary):  # a sum has as many levels as terms
+            if at.op in COMPARISONS or at.op in LOGICAL:
+                return BOOL
+            at = at.a
+        return at.dtype
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,12 @@ def bulk_copies(graph: Graph, info: TargetInfo, layouts: Mapping[Buffer, Layout]
         return {}
     viewed = {b.storage for b in buffers(graph.program.body) if b.source is not None}
     out: dict[str, BoxCopy] = {}
+    regions: dict[str, LoopRegion] = {}
     for name in plain_copies(graph):
         node = graph.by_name[name]
         s = node.stmt
-        if isinstance(s, Copy) and s.dst.buffer not in viewed and _passing(graph, node):
+        region = regions.setdefault(node.loop, LoopRegion(graph, graph.loop(node.loop)))
+        if isinstance(s, Copy) and s.dst.buffer not in viewed and _passing(region, node):
             found = _loaded(s, layouts, info.bulk)
             if found is not None:
                 out[name] = found
@@ -86,9 +88,8 @@ def lead_copies(graph: Graph, info: TargetInfo, layouts: Mapping[Buffer, Layout]
     return out
 
 
-def _passing(graph: Graph, copy: Node) -> bool:
+def _passing(region: LoopRegion, copy: Node) -> bool:
     """Whether what a copy brings is gone when its loop brings the next: only then can copies run ahead of its readers."""
-    region = LoopRegion(graph, graph.loop(copy.loop))
     lasting = (b in region.outside or (region.carries(b) and not region.renewed(b)) for b in copy.writes)
     return not any(lasting)
 

@@ -37,10 +37,12 @@ from ..program import (
     TileProgram,
 )
 from ..program.visit import buffers, mapped
+from ..program.visit import read_storages as read
+from ..program.visit import written_storages as written
 from .halves import Halves
 from .lending import lent
 from .panels import Inseparable, Panels, fills, half, whole
-from .teams import FRONT, OWN, fragments, needed, read, steps, written
+from .teams import FRONT, OWN, fragments, needed, steps
 from .totals import Added, added
 
 PLAIN = (Alloc, Bind, Copy, Fill, Gemm, Parallel, Reduce)
@@ -63,7 +65,7 @@ def _divided(launch: Launch, info: TargetInfo, number: int) -> Launch:
     if rules is None or launch.front or launch.thread_vars or launch.thread_count != 2 * rules.group:
         return launch
     loops = [s for s in launch.body if isinstance(s, For)]
-    if len(loops) != 1 or not all(isinstance(s, PLAIN) for s in steps(launch)):
+    if len(loops) != 1 or loops[0].stage or not all(isinstance(s, PLAIN) for s in steps(launch)):
         return launch
     rows = {a.shape[0] for a in info.atoms if a.threads == rules.group}
     sums, firsts = _products(loops[0])

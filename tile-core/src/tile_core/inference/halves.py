@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from ..expr import Buffer, Expr, Load, Space, Var, binary
 from ..expr.walk import rebuilt
 from ..program import Bind, Copy, Fill, Gemm, Parallel, Region, Stmt, Store
+from ..program.visit import read_storages as read
+from ..program.visit import written_storages as written
 from .panels import Inseparable, Panels, half, part, whole
-from .teams import FRONT, read, written
+from .teams import FRONT
 
 
 @dataclass(frozen=True)

@@ -22,26 +22,28 @@ from .plan import Move, TilePlan
 from .problem import LaunchProblem, problems
 from .rules.parallel import leading
 from .schedule.engines import COPY
+from .schedule.pins import check_pins
 from .teams import FRONT
 
 
-def infer(program: TileProgram, info: TargetInfo) -> TilePlan:
+def infer(program: TileProgram, info: TargetInfo, optimal: bool = False) -> TilePlan:
     """The plan of ``program`` on the target that ``info`` describes.
 
+    ``optimal``: a solver looks for better schedules of loops than the search finds.
     Launches that leave the number of threads open get one. It never fails for layout reasons: what does not fit is moved.
 
     Raises:
         Unsupported: a block has more threads than the target allows.
         KernelError: a pinned layout cannot hold its buffer, a gemm's tiles are not of known two-dimensional shape, or a
-            pipelined loop wants more stages than shared memory holds.
+            pipelined loop wants more stages than shared memory holds, or stages that are no schedule.
     """
     threads = recommended_threads(program, info)
     program = _with_threads(program, threads)
     _check_threads(program, info)
     for_two = divided(program, info)
-    if for_two is not program and _runs_apart(plan := _inferred(for_two, info, threads)):
+    if for_two is not program and _runs_apart(plan := _inferred(for_two, info, threads, optimal)):
         return plan
-    return _inferred(program, info, threads)
+    return _inferred(program, info, threads, optimal)
 
 
 def _runs_apart(plan: TilePlan) -> bool:
@@ -52,8 +54,9 @@ def _runs_apart(plan: TilePlan) -> bool:
     return ahead and not any(c.conditions for c in copies) and not plan.moves
 
 
-def _inferred(program: TileProgram, info: TargetInfo, threads: int) -> TilePlan:
+def _inferred(program: TileProgram, info: TargetInfo, threads: int, optimal: bool) -> TilePlan:
     graph = build(program)
+    check_pins(graph)
     plan = TilePlan(program, info, graph, placements=placements(graph, info))
     if not info.simt:
         return replace(plan, notes=tuple(_refused(program, info)))
@@ -72,7 +75,7 @@ def _inferred(program: TileProgram, info: TargetInfo, threads: int) -> TilePlan:
         windows=answer.windows,
         costs=answer.costs,
     )
-    return overlapped(plan)
+    return overlapped(plan, optimal=optimal)
 
 
 def _with_threads(program: TileProgram, threads: int) -> TileProgram:

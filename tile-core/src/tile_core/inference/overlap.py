@@ -15,8 +15,9 @@ from .schedule.unscheduled import unscheduled
 from .sharing import sharing
 
 
-def overlapped(plan: TilePlan, boxes: bool = True) -> TilePlan:
+def overlapped(plan: TilePlan, boxes: bool = True, optimal: bool = False) -> TilePlan:
     """The plan with what its asynchronous engines do. Without ``boxes`` the threads copy, for tensors that no box fits.
+    ``optimal``: a solver looks for better schedules than the search finds.
 
     Raises:
         KernelError: rings that the user pinned do not fit into shared memory.
@@ -25,7 +26,11 @@ def overlapped(plan: TilePlan, boxes: bool = True) -> TilePlan:
     engines = _engines(plan, bulk)
     useful = plan.info.bulk is not None or COPY in engines.values()
     told = boxes and any(e.name == COPY for e in plan.info.engines)
-    made = schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines, bulk=bulk) if useful else {}
+    made = (
+        schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines, bulk=bulk, optimal=optimal)
+        if useful
+        else {}
+    )
     return replace(
         plan,
         bulk=bulk,

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from ..expr import Buffer, Space, binary, const
 from ..program import Alloc, Copy, For, Gemm, Launch, Region, Stmt
-from .teams import FRONT, OWN, read, written
+from ..program.visit import read_storages as read
+from ..program.visit import written_storages as written
+from .teams import FRONT, OWN
 
 REST = "rest"
 

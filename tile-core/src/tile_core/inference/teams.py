@@ -6,13 +6,15 @@ from the fragments that it touches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..expr import Buffer, Expr, Space, loads
-from ..program import Alloc, Bind, For, Gemm, Launch, Parallel, Stmt, Store
-from ..program.visit import expressions, read_buffers, statements, written_buffers
+from ..program import Bind, For, Gemm, Launch, Parallel, Stmt, Store
+from ..program.visit import expressions
+from ..program.visit import read_storages as read
+from ..program.visit import written_storages as written
 
 FRONT, OWN = "front", "main"  # the second team, and the launch's own threads
 
@@ -69,11 +71,7 @@ def steps(launch: Launch) -> Iterator[Stmt]:
         yield from s.body if isinstance(s, For) else (s,)
 
 
-def read(s: Stmt) -> set[Buffer]:
-    return {b.storage for t in statements((s,)) for b in read_buffers(t)}
-
-
-def needed(s: Stmt) -> set[Buffer]:
+def needed(s: Stmt) -> Set[Buffer]:
     """What a statement reads that it has not written itself, element by element, just before."""
     if not isinstance(s, Parallel):
         return read(s)
@@ -89,11 +87,7 @@ def needed(s: Stmt) -> set[Buffer]:
     return out
 
 
-def written(s: Stmt) -> set[Buffer]:
-    return {b.storage for t in statements((s,)) if not isinstance(t, Alloc) for b in written_buffers(t)}
-
-
-def fragments(buffers: set[Buffer]) -> set[Buffer]:
+def fragments(buffers: Set[Buffer]) -> set[Buffer]:
     return {b for b in buffers if b.space is Space.FRAGMENT}
 
 

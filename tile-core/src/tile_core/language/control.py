@@ -119,11 +119,14 @@ def Pipelined(
     """A loop whose iterations may overlap: ``for k in T.Pipelined(T.ceildiv(K, 32), num_stages=3):``.
 
     The result is that of running them one after the other. ``num_stages``: iterations in flight (0: no overlap).
-    ``stage`` and ``order``, one number for each statement of the body, are kept with the program; the schedule is inferred without
-    them as yet. In a kernel without ``T.Kernel`` write ``with T.Pipelined(...):``; what the loop runs over is then inferred.
+    ``stage`` and ``order``, one number for each statement of the body (names of values are none), fix the schedule: step k of the
+    loop runs iteration k - stage of each statement, those of one group of threads in this order. -1 leaves a statement to
+    inference. Without ``num_stages`` a tile that copies fill gets as many slots as the stages need.
+    In a kernel without ``T.Kernel`` write ``with T.Pipelined(...):``; what the loop runs over is then inferred.
 
     Raises:
-        KernelError: a negative number of stages, or ``order`` without ``stage``.
+        KernelError: a negative number of stages, or ``order`` without ``stage``; when compiled, a stage or an order in which a
+            statement runs before what it needs.
     """
     if num_stages < 0:
         raise KernelError(f"num_stages is 0 or more, not {num_stages}")

@@ -6,9 +6,6 @@ Python's own tracebacks of the compiled form point at the user's lines.
 from __future__ import annotations
 
 import ast
-import copy
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,17 +14,22 @@ from typing import Any
 
 from ..errors import KernelError
 from ..span import Span
-from .rewrite import BUILDER, Rewriter, arguments_of, is_placed, strip_annotations
+from . import definitions
+from .rewrite import BUILDER, Rewriter, arguments_of, strip_annotations
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A function's source, its AST, and where it stands."""
+    """A function's source, its AST, and where it stands. Nobody changes ``node``."""
 
     source: str
     file: str
     first_line: int
     node: ast.FunctionDef
+
+    def copy(self) -> ast.FunctionDef:
+        """The AST once more, to be changed."""
+        return _tree(self.source, self.first_line)
 
 
 @dataclass(frozen=True)
@@ -74,25 +76,27 @@ def parsed(code: CodeType) -> Parsed:
 def _parsed(key: _Same) -> Parsed:
     code = key.code
     try:
-        lines, first = inspect.getsourcelines(code)
+        found, first = definitions.lines(code)
     except (OSError, TypeError) as error:
         raise KernelError(
             f"the source of {code.co_name} cannot be read: {error}",
             why="a kernel is built from its Python source",
             help="define it in a file or a notebook cell",
         ) from error
-    source = textwrap.dedent("".join(lines))
-    tree = ast.parse(source)
-    node = tree.body[0]
+    source = "".join(found)
+    node = _tree(source, first)
     if not isinstance(node, ast.FunctionDef):
         raise KernelError(f"{code.co_name} is not a plain function (def)")
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    ast.increment_lineno(node, first - 1)
-    for n in ast.walk(node):
-        if is_placed(n):
-            n.col_offset += indent
-            n.end_col_offset = (n.end_col_offset or 0) + indent
     return Parsed(source, code.co_filename, first, node)
+
+
+def _tree(source: str, first: int) -> Any:
+    """The first statement of ``source``, whose positions are those of the file: it begins at line ``first`` there."""
+    if not source[:1].isspace():
+        return ast.parse("\n" * (first - 1) + source).body[0]
+    inside = ast.parse("\n" * (first - 2) + "if True:\n" + source).body[0]
+    assert isinstance(inside, ast.If)
+    return inside.body[0]
 
 
 def rewritten(code: CodeType, names: tuple[str, ...]) -> Rewritten:
@@ -105,7 +109,7 @@ def _rewritten(key: _Same, names: tuple[str, ...]) -> Rewritten:
     source = parsed(key.code)
     rewriter = Rewriter(source.file, source.node.name)
     try:
-        function = rewriter.function(copy.deepcopy(source.node))
+        function = rewriter.function(source.copy())
     except RecursionError:
         raise KernelError(
             f"an expression or block of {source.node.name} is nested too deeply",

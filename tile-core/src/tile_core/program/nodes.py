@@ -54,6 +54,10 @@ class Stmt:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle keeps: the fields, not what passes have found and left with them."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
 
 # Tile ops: done once, by all threads of a block together.
 
@@ -242,7 +246,7 @@ class For(Stmt):
     """``for var in range(start, start + extent * step, step)``; ``kind`` says how it may be run, not what it means.
 
     ``var`` is None in an open program: the loop was written without an index and inference gives it one.
-    ``num_stages`` (pipelined): iterations in flight; ``stage`` and ``order`` pin a schedule by hand.
+    ``num_stages`` (pipelined): iterations in flight; ``stage`` and ``order`` pin a schedule by hand, -1 pins nothing.
     """
 
     var: Var | None

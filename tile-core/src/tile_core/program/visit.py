@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import wraps
+from typing import TypeVar
 
 from ..expr import Buffer, Expr, Var, loads
 from .nodes import (
@@ -38,6 +40,7 @@ from .nodes import (
 )
 
 Body = tuple[Stmt, ...]
+Found = TypeVar("Found")
 
 
 def bodies(s: Stmt) -> tuple[Body, ...]:
@@ -123,22 +126,54 @@ def expressions(s: Stmt) -> Iterator[Expr]:
         yield from (e for e in region.extent if isinstance(e, Expr))
 
 
-def read_buffers(s: Stmt) -> Iterator[Buffer]:
+def _kept(find: Callable[[Stmt], Found]) -> Callable[[Stmt], Found]:
+    """What ``find`` gives for a statement, kept in it: every pass asks for it."""
+    name = f"_{find.__name__}"
+
+    @wraps(find)
+    def get(s: Stmt) -> Found:
+        kept = s.__dict__
+        if name not in kept:
+            kept[name] = find(s)
+        return kept[name]
+
+    return get
+
+
+@_kept
+def read_buffers(s: Stmt) -> tuple[Buffer, ...]:
     """Buffers whose elements ``s`` itself reads."""
-    yield from (r.buffer for r in read_regions(s))
-    for x in expressions(s):
-        yield from (load.buffer for load in loads(x))
+    found = [r.buffer for r in read_regions(s)]
+    found += [load.buffer for x in expressions(s) for load in loads(x)]
     if isinstance(s, Atomic) and s.op != "store":
-        yield s.buffer
-    yield from (p.buffer for p in places(s) if "r" in p.access)
+        found.append(s.buffer)
+    return (*found, *(p.buffer for p in places(s) if "r" in p.access))
 
 
-def written_buffers(s: Stmt) -> Iterator[Buffer]:
+@_kept
+def written_buffers(s: Stmt) -> tuple[Buffer, ...]:
     """Buffers whose elements ``s`` itself writes."""
-    yield from (r.buffer for r in written_regions(s))
+    found = [r.buffer for r in written_regions(s)]
     if isinstance(s, Store) or (isinstance(s, Atomic) and s.op != "load"):
-        yield s.buffer
-    yield from (p.buffer for p in places(s) if "w" in p.access)
+        found.append(s.buffer)
+    return (*found, *(p.buffer for p in places(s) if "w" in p.access))
+
+
+@_kept
+def read_storages(s: Stmt) -> frozenset[Buffer]:
+    """What ``s`` and the statements in it read; of views what they view."""
+    return frozenset(b.storage for t in statements((s,)) for b in read_buffers(t))
+
+
+@_kept
+def written_storages(s: Stmt) -> frozenset[Buffer]:
+    """What ``s`` and the statements in it write; of views what they view."""
+    return frozenset(b.storage for t in statements((s,)) for b in written_buffers(t))
+
+
+def touched_storages(s: Stmt) -> frozenset[Buffer]:
+    """What ``s`` and the statements in it read or write; of views what they view."""
+    return read_storages(s) | written_storages(s)
 
 
 def places(s: Stmt) -> Iterator[Place]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..dtypes import DType
 from ..expr import Expr
+from ..language import definitions
 from ..language.macros import Macro
 from ..language.trace import PrimFunc
 from ..language.types import Pointer, Tensor
@@ -128,7 +129,8 @@ def _function(f: FunctionType, seen: dict[int, int]) -> Iterator[str]:
         yield f"function:{f.__module__}.{f.__qualname__}:{_version(f.__module__)}"
         return
     try:
-        yield inspect.getsource(f)
+        found, _ = definitions.lines(f.__code__)
+        yield "".join(found)
     except (OSError, TypeError) as error:
         raise Unknown(f"{f.__qualname__}, whose source cannot be read") from error
     yield from _parts(f.__defaults__, seen)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from .. import settings
 from ..backend import Artifact, Backend, ShowsIr, Source
 from ..errors import Unsupported
 from ..graph.text import text as graph_text
@@ -36,7 +37,7 @@ class Compiled:
 def make_plan(program: TileProgram, info: TargetInfo) -> TilePlan:
     """The plan of a program, open or not, for a target. Raises ``KernelError`` or ``Unsupported`` at the user's line."""
     completion = complete(program)
-    plan = infer(completion.program, info)
+    plan = infer(completion.program, info, settings.current().optimal)
     if not completion.notes:
         return plan
     return replace(plan, notes=(*completion.notes, *plan.notes))

@@ -106,6 +106,7 @@ class TargetKernel(Resident):
             "outputs": self.request.outputs,
             "options": sorted((k, repr(v)) for k, v in self.request.options.items()),
             "target": str(self.target),
+            "optimal": settings.current().optimal,
             "code": [
                 package_state("tile_core"),
                 package_state(type(self.backend).__module__.partition(".")[0]),

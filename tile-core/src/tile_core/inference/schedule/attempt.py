@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .bounds import needed_depth
+from .links import Links
 from .model import SIGNAL, Body, Dep
 from .timing import Timing, overlap
 
@@ -28,6 +29,10 @@ class Tables:
     body: Body
     deps: Sequence[Dep]
     caps: Mapping[str, int]
+
+    @cached_property
+    def links(self) -> Links:
+        return Links(self.body, self.deps, self.caps)
 
     @cached_property
     def names(self) -> list[str]:
@@ -49,6 +54,11 @@ class Tables:
         return [[e for e in self.edges if e[0] == n != e[1]] for n in range(len(self.names))]
 
     @cached_property
+    def around(self) -> list[list[Edge]]:
+        """Edges by either end, but those from an op to itself."""
+        return [out + into for out, into in zip(self.out, self.into, strict=True)]
+
+    @cached_property
     def hold(self) -> list[int]:
         return [o.hold for o in self.body.ops]
 
@@ -61,22 +71,33 @@ class Tables:
         return [o.asynchronous for o in self.body.ops]
 
     @cached_property
+    def near(self) -> list[list[tuple[int, bool, bool, bool]]]:
+        """(other op, whether of the same unit, of the same stream, of the same queue) of all that may be in each op's way."""
+        return [
+            [
+                (m, unit, stream, o.asynchronous and x.asynchronous and unit and stream)
+                for m, x in enumerate(self.body.ops)
+                if m != n
+                for unit, stream in ((bool(o.unit) and x.unit == o.unit, x.stream == o.stream),)
+                if unit or stream
+            ]
+            for n, o in enumerate(self.body.ops)
+        ]
+
+    @cached_property
     def mates(self) -> list[list[int]]:
         """Other ops of the same queue."""
-        names = list(enumerate(self.names))
-        return [[m for m, x in names if m != n and self.body.fifo(name, x)] for n, name in names]
+        return [[m for m, _, _, queue in near if queue] for near in self.near]
 
     @cached_property
     def users(self) -> list[list[int]]:
         """Other ops of the same unit."""
-        ops = list(enumerate(self.body.ops))
-        return [[m for m, x in ops if o.unit and x.unit == o.unit and m != n] for n, o in ops]
+        return [[m for m, unit, _, _ in near if unit] for near in self.near]
 
     @cached_property
     def fellows(self) -> list[list[int]]:
         """Other ops of the same stream."""
-        ops = list(enumerate(self.body.ops))
-        return [[m for m, x in ops if x.stream == o.stream and m != n] for n, o in ops]
+        return [[m for m, _, stream, _ in near if stream] for near in self.near]
 
     @cached_property
     def copies(self) -> list[int]:
@@ -160,9 +181,9 @@ class Attempt:
             begin = max(begin, self.last[n] + 1)
         self.issue[n], self.start[n] = self._find(n, ready, begin) or (max(ready, begin), begin)
         self.last[n] = self.start[n]
-        for m in [m for m in self.start if m != n and self._collide(n, m)]:
+        for m in list(self._colliding(n)):
             self._drop(m)
-        for u, v, w, to_start, d in self.tables.out[n] + self.tables.into[n]:
+        for u, v, w, to_start, d in self.tables.around[n]:
             if u in self.start and v in self.start:
                 at = self.start[v] if to_start else self.issue[v]
                 if at + self.interval * d < self.start[u] + w:
@@ -172,33 +193,27 @@ class Attempt:
         del self.issue[m], self.start[m]
 
     def _find(self, n: int, ready: int, begin: int) -> tuple[int, int] | None:
-        held, busy = self._held(n), self.tables.busy[n]
-        for s in sorted({begin + (e - begin) % self.interval for e in (begin, *self._ends(n))}):
-            if busy and self._taken(n, s):
+        held, taken, busy = self._held(n), self._taken(n), self.tables.busy[n]
+        interval, mates = self.interval, [m for m in self.tables.mates[n] if m in self.start]
+        # the stream of n, or its unit, becomes free
+        ends = {begin} | {begin + (t + clocks - begin) % interval for t, clocks in held + taken}
+        for s in sorted(ends):
+            if busy and any((t - s) % interval < busy or (s - t) % interval < clocks for t, clocks in taken):
                 continue
             t = self._issue_slot(n, ready, s, held)
-            if t is not None and not any(self._swapped(s, t, m) for m in self.tables.mates[n]):
+            if t is not None and not any(self._swapped(s, t, m) for m in mates):
                 return t, s
         return None
 
-    def _ends(self, n: int) -> Iterator[int]:
-        """When the unit or the stream of ``n`` becomes free."""
-        yield from (self.start[m] + self.tables.busy[m] for m in self.tables.users[n] if m in self.start)
-        yield from (self.issue[m] + self.tables.hold[m] for m in self.tables.fellows[n] if m in self.start)
-
-    def _taken(self, n: int, s: int) -> bool:
-        """Whether the unit of ``n`` is busy with another op at ``s``."""
-        busy = self.tables.busy
-        return any(
-            overlap(s, busy[n], self.start[m], busy[m], self.interval)
-            for m in self.tables.users[n]
-            if m in self.start
-        )
+    def _taken(self, n: int) -> list[tuple[int, int]]:
+        """(start, clocks) of what keeps the unit of ``n`` busy."""
+        start, busy = self.start, self.tables.busy
+        return [(start[m], busy[m]) for m in self.tables.users[n] if m in start and busy[m]]
 
     def _held(self, n: int) -> list[tuple[int, int]]:
         """(issue, clocks) of what holds the stream of ``n``."""
-        hold = self.tables.hold
-        return [(self.issue[m], hold[m]) for m in self.tables.fellows[n] if m in self.start and hold[m]]
+        issue, hold = self.issue, self.tables.hold
+        return [(issue[m], hold[m]) for m in self.tables.fellows[n] if m in issue and hold[m]]
 
     def _issue_slot(self, n: int, ready: int, s: int, same: list[tuple[int, int]]) -> int | None:
         """The latest clock in [ready, s] at which the stream of ``n`` can issue it."""
@@ -218,17 +233,17 @@ class Attempt:
                 return t
         return None
 
-    def _collide(self, n: int, m: int) -> bool:
-        busy, hold = self.tables.busy, self.tables.hold
-        if m in self.tables.users[n] and overlap(
-            self.start[n], busy[n], self.start[m], busy[m], self.interval
-        ):
-            return True
-        if m in self.tables.fellows[n] and overlap(
-            self.issue[n], hold[n], self.issue[m], hold[m], self.interval
-        ):
-            return True
-        return m in self.tables.mates[n] and self._swapped(self.start[n], self.issue[n], m)
+    def _colliding(self, n: int) -> Iterator[int]:
+        """Ops that stand where ``n`` does now: at the same time on its unit or stream, or in another order than issued."""
+        busy, hold, interval = self.tables.busy, self.tables.hold, self.interval
+        t, s = self.issue[n], self.start[n]
+        for m, unit, stream, queue in self.tables.near[n]:
+            if m in self.start and (
+                (unit and overlap(s, busy[n], self.start[m], busy[m], interval))
+                or (stream and overlap(t, hold[n], self.issue[m], hold[m], interval))
+                or (queue and self._swapped(s, t, m))
+            ):
+                yield m
 
     def _swapped(self, s: int, t: int, m: int) -> bool:
         """Whether an op at (start, issue) would be started in another order than issued, against ``m`` of its queue."""
@@ -252,11 +267,12 @@ class Attempt:
             return
         self._drop(n)
         ready, _ = self._earliest(n)
-        others = [self.start[m] for m in self.tables.users[n] if m in self.start]
-        held = self._held(n)
-        before = {latest - (latest - s) % self.interval - self.tables.busy[n] for s in others}
+        held, taken, busy = self._held(n), self._taken(n), self.tables.busy[n]
+        before = {latest - (latest - s) % self.interval - busy for s, _ in taken}
         for s in sorted({latest} | before, reverse=True):
-            t = None if s <= was[1] or self._taken(n, s) else self._issue_slot(n, ready, s, held)
+            if s <= was[1] or any(overlap(s, busy, t, clocks, self.interval) for t, clocks in taken):
+                continue
+            t = self._issue_slot(n, ready, s, held)
             if t is not None and not any(self._swapped(s, t, m) for m in self.tables.mates[n]):
                 self.issue[n], self.start[n] = t, s
                 return

@@ -20,6 +20,7 @@ from .costs import Cost, Rates, size
 from .dependences import unique
 from .engines import COPY, asynchronous
 from .model import ORDER, REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream, Unit
+from .pins import Pins
 from .region import LoopRegion
 from .rescaling import seldom
 
@@ -56,11 +57,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads one loop. ``pin``: slots that the user wants of each ring that a copy fills; None leaves it open."""
+    """Reads one loop. ``pin``: slots that the user wants of each ring that a copy fills; None leaves it open.
+
+    ``pins``: the stages and the order that the user wants.
+    """
 
     region: LoopRegion
     facts: Facts
     pin: int | None = None
+    pins: Pins | None = None
 
     def body(self, capacity: int) -> Body:
         """The body. ``capacity``: bytes of shared memory for the tiles that the loop writes."""
@@ -223,7 +228,7 @@ class Reader:
             return Storage(name, str(b.space), 0, 1, self.region.carries(b), buffer=b)
         filled = self.filled(b)
         least = self.pin if filled and self.pin else 1
-        most = (self.pin or DEEPEST) if filled else 1
+        most = (self.pin or (self.pins.slots if self.pins else DEEPEST)) if filled else 1
         carried = self.region.carries(b) and not filled
         return Storage(name, str(b.space), self.facts.bytes(b), most, carried, "", least, filled, b)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
-from .model import Body, Dep, fits, work
+from .model import PIN, Body, Dep, fits, work
 
-Node = TypeVar("Node", bound=Hashable)
+Edge = tuple[int, int, int, int]  # from, to, clocks, distance
 
 
 def resource_bound(body: Body) -> tuple[int, str]:
@@ -22,78 +21,77 @@ def recurrence_bound(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], 
 
     None: there is none, as a cycle has distance 0 or less (a ring is too shallow).
     """
-    edges = [(d.u, d.v, body.weight(d)[0], d.at(depth)) for d in deps]
-    return least_interval([o.name for o in body.ops], edges, least)
+    number = {o.name: n for n, o in enumerate(body.ops)}
+    edges = [(number[d.u], number[d.v], body.weight(d)[0], d.at(depth)) for d in deps if d.kind != PIN]
+    found = earliest(len(number), edges, least)
+    return None if found is None else found[0]
 
 
-def least_interval(
-    nodes: Sequence[Node], edges: Sequence[tuple[Node, Node, int, int]], least: int, most: int = 0
-) -> int | None:
-    """The same for edges (from, to, clocks, distance) between any nodes. ``most``: an interval that may be long enough."""
-    number = {n: k for k, n in enumerate(nodes)}
-    plain = [(number[u], number[v], w, d) for u, v, w, d in edges]
-    if not positive_cycle(len(number), plain, least):
-        return least
-    low, high = least + 1, most
-    if most <= least or positive_cycle(len(number), plain, most):
-        high = low + sum(max(0, w) for _, _, w, _ in plain)
-        if positive_cycle(len(number), plain, high):
+def earliest(count: int, edges: Sequence[Edge], least: int) -> tuple[int, list[int]] | None:
+    """The same for edges between nodes 0 to ``count`` - 1, with the first clock of each node at that interval.
+
+    A cycle that is too slow for an interval says how long the interval must be for it: that is tried next.
+    """
+    interval = least
+    while True:
+        value, cycle = relaxed(count, edges, interval)
+        if not cycle:
+            return interval, value
+        clocks, distance = _needs(edges, cycle, interval)
+        if distance <= 0:
             return None
-    while low < high:
-        mid = (low + high) // 2
-        if positive_cycle(len(number), plain, mid):
-            low = mid + 1
-        else:
-            high = mid
-    return low
+        interval = -(-clocks // distance)
 
 
-def positive_cycle(count: int, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
-    """Whether a cycle needs more than ``interval``. Edges: (from, to, clocks, distance)."""
+def relaxed(count: int, edges: Sequence[Edge], interval: int) -> tuple[list[int], list[int]]:
+    """The first clock of each node, and the nodes of a cycle that needs more than ``interval``, each after the one before it.
+
+    Where there is such a cycle the clocks are of no use; else the cycle is empty.
+    """
     value, before = [0] * count, [-1] * count
     weights = [(u, v, w - interval * d) for u, v, w, d in edges]
-    for _ in range(count + 1):
+    while True:
         changed = False
         for u, v, w in weights:
-            if value[u] + w > value[v]:
-                value[v], before[v], changed = value[u] + w, u, True
+            at = value[u] + w
+            if at > value[v]:
+                value[v], before[v], changed = at, u, True
         if not changed:
-            return False
-        if _returns(before):  # values that grow in a circle never stop (Tarjan, "Shortest paths", 1981)
-            return True
-    return True
+            return value, []
+        if cycle := _returns(
+            before
+        ):  # values that grow in a circle never stop (Tarjan, "Shortest paths", 1981)
+            return value, cycle
 
 
-def _returns(before: Sequence[int]) -> bool:
-    """Whether some node comes before itself."""
+def _returns(before: Sequence[int]) -> list[int]:
+    """Nodes that come before themselves, each after the one before it; empty if there are none."""
     seen = [-1] * len(before)
-    for n in range(len(before)):
-        at = n
+    for n, at in enumerate(before):
         while at >= 0 and seen[at] < 0:
             seen[at] = n
             at = before[at]
         if at >= 0 and seen[at] == n:
-            return True
-    return False
+            found = [at]
+            while (at := before[at]) != found[0]:
+                found.append(at)
+            return found[::-1]
+    return []
 
 
-def critical_cycle(count: int, edges: Sequence[tuple[int, int, int, int]], interval: int) -> frozenset[int]:
-    """The nodes of a cycle that needs more than ``interval``; empty if there is none. Edges: (from, to, clocks, distance)."""
-    value, before = [0] * count, list(range(count))
-    last = -1
-    for _ in range(count + 1):
-        last = -1
-        for u, v, w, d in edges:
-            if value[u] + w - interval * d > value[v]:
-                value[v], before[v], last = value[u] + w - interval * d, u, v
-        if last < 0:
-            return frozenset()
-    for _ in range(count):  # from where values still grow back into the cycle that makes them grow
-        last = before[last]
-    found = [last]
-    while before[found[-1]] != last:
-        found.append(before[found[-1]])
-    return frozenset(found)
+def _needs(edges: Sequence[Edge], cycle: Sequence[int], interval: int) -> tuple[int, int]:
+    """Clocks and distance of a cycle, by the edges that are slowest at ``interval``."""
+    steps = dict(zip(cycle, (*cycle[1:], cycle[0]), strict=True))
+    slowest: dict[int, Edge] = {}
+    for e in edges:
+        if steps.get(e[0]) == e[1]:
+            slowest[e[0]] = max(slowest.get(e[0], e), e, key=lambda e: e[2] - interval * e[3])
+    return sum(e[2] for e in slowest.values()), sum(e[3] for e in slowest.values())
+
+
+def critical_cycle(count: int, edges: Sequence[Edge], interval: int) -> frozenset[int]:
+    """The nodes of a cycle that needs more than ``interval``; empty if there is none."""
+    return frozenset(relaxed(count, edges, interval)[1])
 
 
 def depth_caps(body: Body) -> dict[str, int]:

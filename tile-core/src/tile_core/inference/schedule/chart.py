@@ -21,10 +21,12 @@ def text(schedules: Mapping[str, Schedule], title: str) -> str:
 
 
 def summary(s: Schedule) -> str:
-    """Interval, what bounds it, and rings, in one line."""
+    """Interval, what bounds it, who found it, and rings, in one line."""
     busiest = max(s.bounds, key=lambda n: s.bounds[n])
     rings = ", ".join(f"{name} {depth}" for name, depth in s.depth.items() if depth > 1)
-    return f"every {s.interval} clocks ({busiest} takes {s.bounds[busiest]})" + (
+    proved = f", none is below {s.lower}" if s.lower > s.bounds[busiest] else ""
+    found = "solver" if s.solved else "search"
+    return f"every {s.interval} clocks ({busiest} takes {s.bounds[busiest]}{proved}), by the {found}" + (
         f", rings {rings}" if rings else ""
     )
 

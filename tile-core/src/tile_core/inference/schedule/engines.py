@@ -58,11 +58,12 @@ def plain_copies(graph: Graph) -> Iterator[str]:
     for n in graph.nodes:
         for b in n.writes:
             writers.setdefault(b, []).append(n.name)
+    regions: dict[str, LoopRegion] = {}
     for n in graph.nodes:
         loop = graph.loop(n.loop) if n.loop else None
         if loop is None or not isinstance(loop.stmt, For) or loop.stmt.kind != "pipelined":
             continue
-        region = LoopRegion(graph, loop)
+        region = regions.setdefault(loop.name, LoopRegion(graph, loop))
         if _plain(n, region, writers) and alone(region, n.name):
             yield n.name
 

@@ -10,22 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .bounds import critical_cycle, positive_cycle
-from .compact import compacted, order_links, points
-from .model import Body, Dep, Op
+from .bounds import critical_cycle, relaxed
+from .compact import compacted
+from .links import Links
+from .model import Body, Op
 from .timing import Timing
 
 MOST = 300  # orders that are tried
 
 
-def exchanged(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: Timing, bound: int) -> Timing:
+def exchanged(links: Links, times: Timing, bound: int) -> Timing:
     """The times after all exchanges that helped, one after the other."""
     left = MOST
     while times.interval > bound and left:
-        for order in _neighbours(body, deps, depth, times):
+        for order in _neighbours(links, times):
             left -= 1
-            if _shorter(body, deps, depth, order, times.interval):
-                times = compacted(body, deps, depth, order, bound) or times
+            if _shorter(links, order, times.interval):
+                times = compacted(links, order, bound) or times
                 break
             if not left:
                 return times
@@ -34,20 +35,15 @@ def exchanged(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: 
     return times
 
 
-def _shorter(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], order: Timing, interval: int) -> bool:
+def _shorter(links: Links, order: Timing, interval: int) -> bool:
     """Whether an order needs less than ``interval``."""
-    nodes = points(body)
-    number = {n: k for k, n in enumerate(nodes)}
-    links = [(number[a], number[b], w, d) for a, b, w, d in order_links(body, deps, depth, order)]
-    return not positive_cycle(len(nodes), links, interval - 1)
+    return not relaxed(len(links.points), links.of(order), interval - 1)[1]
 
 
-def _neighbours(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: Timing) -> Iterator[Timing]:
+def _neighbours(links: Links, times: Timing) -> Iterator[Timing]:
     """Orders with two neighbours of the slowest cycle exchanged."""
-    nodes = points(body)
-    number = {n: k for k, n in enumerate(nodes)}
-    links = [(number[a], number[b], w, d) for a, b, w, d in order_links(body, deps, depth, times)]
-    slow = {nodes[k][0] for k in critical_cycle(len(nodes), links, times.interval - 1)}
+    body, nodes = links.body, links.points
+    slow = {nodes[k][0] for k in critical_cycle(len(nodes), links.of(times), times.interval - 1)}
     for s in body.streams:
         mine = [o for o in body.ops if o.stream == s.name and o.hold]
         for x, y in _pairs(mine, times.issue, times.interval, slow):

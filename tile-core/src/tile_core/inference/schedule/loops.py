@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...errors import InternalError, KernelError
+from ...errors import InternalError, KernelError, TileError
 from ...expr import Buffer, Space
 from ...graph import Graph, Loop
 from ...hardware import TargetInfo
@@ -17,11 +17,13 @@ from .body import Facts, Reader
 from .check import checked
 from .model import Storage
 from .modulo import timing
+from .pins import Pins, anchored, freed
 from .program import Schedule
 from .program_order import in_program_order
 from .region import LoopRegion
 from .relays import relayed
 from .rings import deepened
+from .timing import Timing
 from .together import together
 from .tokens import synthesised
 
@@ -37,12 +39,13 @@ def schedules(
     engine_of: Mapping[str, str],
     num_stages: Mapping[str, int | None] | None = None,
     bulk: Mapping[str, BoxCopy] | None = None,
+    optimal: bool = False,
 ) -> dict[str, Schedule]:
     """The schedule of each innermost loop with an op on an asynchronous engine. ``engine_of`` names that of each node.
 
     ``num_stages``: slots of rings that copies fill, by name of the loop (None: as many as needed and a few more); by default
-    what the loop says. ``bulk``: boxes of the copies that an engine does. A loop that tells its iterations more than tiles,
-    or may end early, has no schedule.
+    what the loop says. ``bulk``: boxes of the copies that an engine does. ``optimal``: a solver looks for better schedules. A
+    loop that tells its iterations more than tiles, or may end early, has no schedule.
 
     Raises:
         KernelError: the slots that the user pinned do not fit into shared memory.
@@ -61,25 +64,30 @@ def schedules(
             Teams.of(launch.stmt),
         )
         readers = [
-            Reader(LoopRegion(graph, r), facts, pinned(r.stmt, num_stages, r.name))
+            Reader(region, facts, pinned(r.stmt, num_stages, r.name), Pins.of(region))
             for r in graph.loops
+            for region in (LoopRegion(graph, r),)
             if isinstance(r.stmt, For)
             and _root(graph, r) == launch.name
             and _is_innermost(graph, r, engine_of)
         ]
-        out |= _launch(graph, launch, facts, [r for r in readers if r.region.closed])
+        out |= _launch(graph, launch, facts, [r for r in readers if r.region.closed], optimal)
     return out
 
 
 def pinned(stmt: For, num_stages: Mapping[str, int | None] | None, name: str) -> int | None:
-    """Slots that the user wants: 0 and 1 both mean no overlap. A loop that is not pipelined leaves it open."""
+    """Slots that the user wants: 0 and 1 both mean no overlap. None: the loop is not pipelined, or has stages alone."""
     if num_stages is not None and name in num_stages:
         wanted = num_stages[name]
         return None if wanted is None else max(1, wanted)
-    return max(1, stmt.num_stages) if stmt.kind == "pipelined" else None
+    if stmt.kind != "pipelined" or (stmt.stage and not stmt.num_stages):
+        return None
+    return max(1, stmt.num_stages)
 
 
-def _launch(graph: Graph, launch: Loop, facts: Facts, readers: list[Reader]) -> dict[str, Schedule]:
+def _launch(
+    graph: Graph, launch: Loop, facts: Facts, readers: list[Reader], optimal: bool
+) -> dict[str, Schedule]:
     """Schedules of the loops of one launch, which share its memory: all rings exist at once."""
     shared = facts.info.space(str(Space.SHARED))
     room = (shared.capacity if shared else 0) - _kept(facts.info)
@@ -98,22 +106,50 @@ def _launch(graph: Graph, launch: Loop, facts: Facts, readers: list[Reader]) -> 
     for r in readers:
         mine = {b for b in r.names if b in tiles}
         name = r.region.loop.name
-        out[name] = scheduled(r, room - sum(size for b, size in tiles.items() if b not in mine))
+        left = room - sum(size for b, size in tiles.items() if b not in mine)
+        out[name] = scheduled(r, left, optimal)
         for s in out[name].body.storage:
             if s.buffer in tiles:
                 tiles[s.buffer] = s.bytes * out[name].depth[s.name]
     return out
 
 
-def scheduled(reader: Reader, capacity: int) -> Schedule:
+def scheduled(reader: Reader, capacity: int, optimal: bool = False) -> Schedule:
     """The checked schedule of one loop. ``capacity``: bytes of shared memory for the tiles that it writes."""
     body, deps = reader.body(capacity), reader.deps()
     full, every = relayed(body, deps)
-    times = timing(full, every)
+    asked, wanted = (full, every) if reader.pins is None else anchored(full, every, reader.pins)
+    times = timing(asked, wanted)
     if times is None:
-        raise InternalError(f"{body.name}: no interval is long enough for it", reader.region.stmt.span)
-    made = synthesised(full, deps, deepened(full, every, times))
-    return in_program_order(checked(together(made)))
+        raise _impossible(reader, capacity)
+
+    def made(times: Timing) -> Schedule:
+        deep = deepened(asked, wanted, times)
+        return together(synthesised(full, deps, deep if reader.pins is None else freed(deep)))
+
+    finish = in_program_order if reader.pins is None else checked
+    fast = finish(made(times))
+    if not optimal:
+        return fast
+    from .optimal import best  # what the cache of answers needs is not loaded for the search alone
+
+    return best(fast, asked, wanted, times, made, finish)
+
+
+def _impossible(reader: Reader, capacity: int) -> TileError:
+    """No interval is long enough: what the user fixed needs rings that are too deep, or it is a fault of ours."""
+    loop, pins = reader.region.stmt, reader.pins
+    if pins is None:
+        return InternalError(f"{reader.region.loop.name}: no interval is long enough for it", loop.span)
+    rings = ", ".join(s.name for s in reader.storage.values() if s.filled) or "no tile"
+    slots = reader.pin or pins.slots
+    return KernelError(
+        "no schedule has these stages and this order",
+        loop.span,
+        why=f"they need more than {slots} slots of a ring (filled by copies: {rings}), "
+        f"or more than {_kilobytes(capacity)} of shared memory",
+        help="bring the stages of copies and of their readers closer together, or leave num_stages= out",
+    )
 
 
 def _kept(info: TargetInfo) -> int:

@@ -18,6 +18,7 @@ from ...expr import Buffer
 SIGNAL, GROUP, INTERLOCK, BARRIER = "signal", "group", "interlock", "barrier"  # kinds of tokens
 REGISTER = "register"
 ORDER = "ORDER"  # a kind of dependence
+PIN = "PIN"  # another one: what the user fixed, counted from issue to issue
 WORK, RELAY, MEET = "work", "relay", "barrier"  # kinds of ops
 
 
@@ -127,8 +128,8 @@ class Dep:
 
     ``ring``: the depth of ``storage`` is added to ``distance``. ``queued``: an in-order queue that both are in keeps it by
     itself (all but data that u has still to write when v begins). Kind ``ORDER``: ``v`` waits for the end of ``u`` itself, if it
-    has to; it only comes after it in their stream. ``early``: clocks before the end of ``u`` at which v may start, as it waits
-    for the rest where it needs it.
+    has to; it only comes after it in their stream. Kind ``PIN``: the user wants it so, nothing is waited for. ``early``: clocks
+    before the end of ``u`` at which v may start, as it waits for the rest where it needs it.
     """
 
     u: str
@@ -218,6 +219,9 @@ class Body:
         u, v = self.op[d.u], self.op[d.v]
         if d.kind == ORDER:
             return 0, False
+        if d.kind == PIN:
+            # before the next step's begin, or behind an op of its stream; at its own step's begin or later
+            return int(d.distance > 0 or u.stream == v.stream), False
         if d.queued:
             return u.busy, True
         return u.span - d.early + (self.signal if u.stream != v.stream else 0), False

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from .attempt import Attempt, Tables, settled
 from .bounds import critical_cycle, depth_caps, recurrence_bound, resource_bound
-from .compact import compacted, in_program_order
+from .compact import compacted, in_program_order, soonest
 from .exchange import exchanged
-from .model import Body, Dep, Storage, fits
+from .model import PIN, Body, Dep, Storage, fits
 from .patience import patient
 from .timing import Timing
 from .undisturbed import moved
@@ -25,6 +25,7 @@ ROUNDS = (  # interval over its bound; how much importance is shaken in each att
     (1.2, ((0, CYCLE), (0.6, PLAIN), (1, CYCLE))),
     (1.5, ((0, PLAIN), (1, CYCLE), (0.6, PLAIN), (0.6, CYCLE))),
 )
+GROWTHS = (1, 1.06, 1.2, 1.5, 2, 4)  # interval over its bound, where the user has fixed stages
 STARTS = 2  # orders that are made better
 SLOWER = 1.25  # an interval that is so much longer costs more than products one after the other
 NEARER = (
@@ -39,13 +40,14 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
     rng = random.Random(seed)
     resource, _ = resource_bound(body)
     caps = depth_caps(body)
+    pinned = any(d.kind == PIN for d in deps)
     while (bound := recurrence_bound(body, deps, caps, resource)) is not None:
-        found = _search(Tables(body, deps, caps), bound, rng)
+        tables = Tables(body, deps, dict(caps))
+        found = _pinned(tables, bound) if pinned else _search(tables, bound, rng)
         if found is None:
             return None
         if fits(body, found.depth):
-            tables = Tables(body, deps, caps)
-            return replace(_patient(tables, _undisturbed(tables, found, bound)), bound=bound)
+            return replace(polished(tables, found, bound), bound=bound)
         largest = _largest(body, found.depth)
         if largest is None:
             return None
@@ -54,16 +56,21 @@ def timing(body: Body, deps: Sequence[Dep], seed: int = 0) -> Timing | None:
     return None
 
 
+def polished(tables: Tables, times: Timing, bound: int) -> Timing:
+    """The times as a compiler of the target wants them: products undisturbed, idle clocks put to use."""
+    return _patient(tables, _undisturbed(tables, times, bound))
+
+
 def _exchanged(tables: Tables, times: Timing, bound: int) -> Timing:
     """The times in a better order, if rings still fit."""
-    out = settled(tables, exchanged(tables.body, tables.deps, tables.caps, times, bound))
+    out = settled(tables, exchanged(tables.links, times, bound))
     return out if fits(tables.body, out.depth) else times
 
 
 def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:
     """The times with the writes of products' registers in front of them, unless that takes much longer by these costs."""
     order = moved(tables.body, tuple(tables.deps), times)
-    found = None if order is None else compacted(tables.body, tables.deps, tables.caps, order, bound)
+    found = None if order is None else compacted(tables.links, order, bound)
     if found is None or found.interval > SLOWER * times.interval:
         return times
     out = settled(tables, found)
@@ -72,7 +79,7 @@ def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:
 
 def _patient(tables: Tables, times: Timing) -> Timing:
     """The times with idle clocks put to use, if rings still fit."""
-    out = settled(tables, patient(tables.body, tables.deps, tables.caps, times))
+    out = settled(tables, patient(tables.links, times))
     return out if fits(tables.body, out.depth) else times
 
 
@@ -102,10 +109,22 @@ def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:
     return min((*found, *better), key=lambda t: _key(tables.body, t), default=None)
 
 
+def _pinned(tables: Tables, bound: int) -> Timing | None:
+    """The best of orders in which each op runs as soon as it can and as the user wants, at intervals that are growing."""
+    found = list[Timing]()
+    for growth in GROWTHS:
+        times = soonest(tables.links, int(bound * growth))
+        close = None if times is None else compacted(tables.links, times, bound)
+        if close is not None:
+            found.append(settled(tables, close))
+    better = (_exchanged(tables, t, bound) for t in sorted(found, key=lambda t: t.interval)[:STARTS])
+    return min((*found, *better), key=lambda t: _key(tables.body, t), default=None)
+
+
 def _closest(tables: Tables, times: Timing, bound: int) -> Timing | None:
     """An order in its shortest interval."""
     if times.interval > bound:
-        found = compacted(tables.body, tables.deps, tables.caps, times, bound)
+        found = compacted(tables.links, times, bound)
         if found is None:
             return None
         times = found

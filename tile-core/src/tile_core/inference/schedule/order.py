@@ -8,16 +8,20 @@ or barriers, which run at every kernel step. Without this rule the steady state 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from .bounds import relaxed
 from .model import BARRIER, GROUP, MEET, Body, Dep
 from .program import Places, Token, Wait
 
 Event = tuple[str, int, str]  # op, warp, "b" or "c"
 Label = tuple[str, Wait]  # a wait and the op that waits
-State = tuple[Event, int]  # an event and how many iterations back it is
-Back = tuple[Event, int, "Label | None"]
+Back = tuple[int, int, "Label | None"]  # an event's number, iterations back, and why
+Reached = tuple[
+    int, int, int, "Label | None"
+]  # an event's number, iterations back, from which entry of a search, and why
 BEYOND = 9  # kernel steps that a chain of barriers may leave the iterations that exist
 
 
@@ -28,32 +32,62 @@ class Order:
     body: Body
     places: Places
     tokens: dict[str, Token] = field(default_factory=dict[str, Token])
-    back: dict[Event, list[Back]] = field(default_factory=dict[Event, "list[Back]"])
 
     def __post_init__(self) -> None:
         self.loose = {o.name for o in self.body.ops if not self.body.in_order(o.name)}
         self.always = {o.name for o in self.body.ops if o.kind == MEET}
-        streams: dict[str, list[str]] = {}
+        self.number: dict[Event, int] = {}
         for o in self.body.ops:
             for w in self.warps(o.name):
-                self._edge((o.name, w, "b"), (o.name, w, "c"), 0)
-            streams.setdefault(o.stream, []).append(o.name)
-        for ops in streams.values():
-            for x in ops:
-                end = "b" if self.body.op[x].asynchronous else "c"
-                for y in ops:
-                    queued = self.body.same_queue(x, y)
-                    gap = self.places.gap(x, y)
-                    for w in self.warps(x):
-                        self._edge((x, w, end), (y, w, "b"), gap)
-                        if queued:
-                            self._edge((x, w, "c"), (y, w, "c"), gap)
+                for end in "bc":
+                    self.number[o.name, w, end] = len(self.number)
+        self.back: list[list[Back]] = [[] for _ in self.number]
+        for (op, w, end), n in self.number.items():
+            if end == "c":
+                self.back[n].append((self.number[op, w, "b"], 0, None))
+                self.back[n] += [
+                    (self.number[x, w, "c"], self.places.gap(x, op), None)
+                    for x in (self.body.queue(op) if self.body.op[op].asynchronous else ())
+                    if self.body.same_queue(x, op)
+                ]
+
+    @cached_property
+    def line(self) -> list[int]:
+        """By event: the number of the stream and warp that begins it; -1 for an end."""
+        lines: dict[tuple[str, int], int] = {}
+        return [
+            lines.setdefault((self.body.op[op].stream, w), len(lines)) if end == "b" else -1
+            for op, w, end in self.number
+        ]
+
+    @cached_property
+    def place(self) -> list[tuple[int, int]]:
+        """By event: stage and place of its op."""
+        return [self.places.at[op] for op, _, _ in self.number]
+
+    @cached_property
+    def turn(self) -> list[list[Back]]:
+        """By event that begins an op: what the same warp has begun or done by then."""
+        out: list[list[Back]] = [[] for _ in self.number]
+        for ops in self.streams.values():
+            for y in ops:
+                gaps = [(x, "b" if self.body.op[x].asynchronous else "c", self.places.gap(x, y)) for x in ops]
+                for w in self.warps(y):
+                    out[self.number[y, w, "b"]] = [
+                        (self.number[x, w, last], gap, None) for x, last, gap in gaps
+                    ]
+        return out
+
+    @cached_property
+    def streams(self) -> dict[str, list[str]]:
+        """The ops of each stream, as the body has them."""
+        out: dict[str, list[str]] = {}
+        for o in self.body.ops:
+            out.setdefault(o.stream, []).append(o.name)
+        return out
 
     def warps(self, op: str) -> tuple[int, ...]:
         return (0, 1) if self.body.stream[self.body.op[op].stream].cooperative else (0,)
-
-    def _edge(self, a: Event, b: Event, d: int, label: Label | None = None) -> None:
-        self.back.setdefault(b, []).append((a, d, label))
 
     def add(self, op: str, wait: Wait, token: Token) -> None:
         """``op`` waits for ``token`` too."""
@@ -61,7 +95,7 @@ class Order:
         label = (op, wait)
         for w in self.warps(op):
             for source, target, d in self._ordered_by(op, w, wait, token):
-                self._edge(source, target, d, label)
+                self.back[self.number[target]].append((self.number[source], d, label))
 
     def _ordered_by(self, op: str, w: int, wait: Wait, token: Token) -> Iterator[tuple[Event, Event, int]]:
         match token.kind:
@@ -81,7 +115,7 @@ class Order:
         """The wait is no more."""
         for w in self.warps(label[0]):
             for end in "bc":
-                event = (label[0], w, end)
+                event = self.number[label[0], w, end]
                 self.back[event] = [x for x in self.back[event] if x[2] != label]
 
     def demands(self, d: Dep) -> Iterator[tuple[Event, Event]]:
@@ -118,65 +152,81 @@ class Order:
     ) -> list[Label] | None:
         """The waits on a chain from ``first`` of i - distance to ``then`` of i; None if there is none.
 
-        Of an event with ordered instances the newest that is reached stands for all older ones.
+        Of an event with ordered instances the newest that is reached stands for all older ones, and of the ops that one warp
+        has begun the last one for all before it.
         """
-        come: dict[State, tuple[State, Label | None] | None] = {(then, 0): None}
-        newest: dict[Event, int] = {then: 0}
-        loose, far = self._loose(first), BEYOND + distance
-        work = [(then, 0)]
-        for here in work:  # grows while it is walked
-            node, off = here
-            for event, d, label in self.back[node]:
+        goal, unordered, floor = self.number[first], self.unordered, self.floor
+        newest = [distance + (BEYOND if low else 1) for low in floor]
+        seen: set[tuple[int, int]] = set()
+        last: dict[int, tuple[int, int]] = {}
+        newest[self.number[then]] = 0
+        work: list[Reached] = [(self.number[then], 0, -1, None)]
+        for come, (node, off, _, _) in enumerate(work):  # grows while it is walked
+            for event, d, label in (*self._turn(node, off, last), *self.back[node]):
                 at = off + d
-                if at >= newest.get(event, far) or (label is not None and label == without):
+                if at >= newest[event] or (label is not None and label == without):
                     continue
-                for reached in self._reached(event, at, distance):
-                    state = event, reached
-                    if state in come or newest.get(event, far) <= reached:
-                        continue
-                    come[state] = (here, label)
-                    if event == first and (reached == distance or not loose):
-                        return _labels(come, state)
-                    if not (event[2] == "c" and event[0] in self.loose):
-                        newest[event] = reached
-                    work.append(state)
+                at = max(at, floor[event])  # where a younger instance comes before, so does this one
+                if event in unordered:
+                    # whoever comes after this instance has older selves that come after the older ones
+                    older = [n for n in range(at, distance + 1) if (event, n) not in seen]
+                    seen.update((event, n) for n in older)
+                    work += [(event, n, come, label) for n in older]
+                    if event == goal and older and older[-1] == distance:
+                        return _labels(work)
+                elif at < newest[event]:
+                    newest[event] = at
+                    work.append((event, at, come, label))
+                    if event == goal:
+                        return _labels(work)
         return None
 
-    def _loose(self, event: Event) -> bool:
-        """Whether earlier instances of the event may come later."""
-        return event[2] == "c" and event[0] in self.loose
-
-    def _reached(self, event: Event, off: int, distance: int) -> Iterable[int]:
-        """The iterations, counted back, of an event before one that is reached; only those that exist with the chain's ends."""
-        if event[0] in self.always:
-            return (off,) if -BEYOND < off < distance + BEYOND else ()
-        if off > distance:
+    def _turn(self, event: int, off: int, last: dict[int, tuple[int, int]]) -> Sequence[Back]:
+        """What the warp that begins an op has begun before it, if ``last`` does not know of a later op of that warp."""
+        line = self.line[event]
+        if line < 0:
             return ()
-        off = max(off, 0)  # if a younger instance comes before, so does this one
-        # whoever comes after a loose instance has older selves that come after the older ones
-        return range(off, distance + 1) if event[2] == "c" and event[0] in self.loose else (off,)
+        stage, place = self.place[event]
+        here = stage - off, place
+        if line in last and here <= last[line]:
+            return ()
+        last[line] = here
+        return self.turn[event]
+
+    @cached_property
+    def unordered(self) -> frozenset[int]:
+        """Ends of which earlier instances may come later."""
+        return frozenset(n for (op, _, end), n in self.number.items() if end == "c" and op in self.loose)
+
+    @cached_property
+    def floor(self) -> list[int]:
+        """By event: the youngest iteration of it, counted back, that exists with a chain's ends; barriers are at every step."""
+        return [1 - BEYOND if op in self.always else 0 for op, _, _ in self.number]
 
     def dead_cycle(self) -> bool:
         """Whether some event waits for itself or for its own future: a cycle of distance 0 or less."""
-        edges = [(a, b, d) for b, into in self.back.items() for a, d, _ in into]
-        number = {n: k for k, n in enumerate(self.back.keys() | {a for a, _, _ in edges})}
+        edges = [(a, b, d) for b, into in enumerate(self.back) for a, d, _ in into]
+        edges += (e for ops in self.streams.values() for e in self._steps(ops))
         scale = len(edges) + 1
-        weights = [(number[a], number[b], d * scale - 1) for a, b, d in edges]
-        value = [0] * len(number)
-        for _ in range(len(number) + 1):
-            changed = False
-            for a, b, w in weights:
-                if value[a] + w < value[b]:
-                    value[b], changed = value[a] + w, True
-            if not changed:
-                return False
-        return True
+        # a cycle of distance 0 is dead too: each of its edges counts a little
+        return bool(relaxed(len(self.number), [(a, b, 1 - d * scale, 0) for a, b, d in edges], 0)[1])
+
+    def _steps(self, ops: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+        """(from, to, distance) of the steps of each warp, one after the other."""
+        order = sorted(ops, key=lambda o: self.places.at[o][1])
+        for k, y in enumerate(order):
+            x = order[k - 1]
+            last, gap = "b" if self.body.op[x].asynchronous else "c", self.places.gap(x, y)
+            for w in self.warps(y):
+                yield self.number[x, w, last], self.number[y, w, "b"], gap
 
 
-def _labels(come: Mapping[State, tuple[State, Label | None] | None], here: State) -> list[Label]:
+def _labels(work: Sequence[Reached]) -> list[Label]:
+    """The waits on the way to the last entry of a search."""
     found: list[Label] = []
-    while (step := come[here]) is not None:
-        here, label = step
+    at = len(work) - 1
+    while at > 0:
+        _, _, at, label = work[at]
         if label is not None:
             found.append(label)
     return found

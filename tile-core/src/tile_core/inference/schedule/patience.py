@@ -11,17 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .compact import compacted
-from .model import GROUP, RELAY, Body, Dep, Op
+from .links import Links
+from .model import GROUP, PIN, RELAY, Body, Dep, Op
 from .timing import Timing
 
 
-def patient(body: Body, deps: Sequence[Dep], depth: Mapping[str, int], times: Timing) -> Timing:
-    """The times with ops in the shadow of products, and waits behind what need not wait. Rings have so many slots at most."""
+def patient(links: Links, times: Timing) -> Timing:
+    """The times with ops in the shadow of products, and waits behind what need not wait."""
+    body, deps, depth = links.body, links.deps, links.depth
     for stream in body.streams:
         own = [o for o in body.ops if o.stream == stream.name and o.kind != RELAY and o.hold]
         for o in own:
-            order = _shaded(body, deps, depth, times, own, o)
-            found = compacted(body, deps, depth, order, times.interval) if order else None
+            order = _shaded(links, times, own, o)
+            found = compacted(links, order, times.interval) if order else None
             if found is not None and found.interval == times.interval:
                 times = found
         for _ in range(len(own) ** 2):  # each exchange moves a wait one place back: there are at most so many
@@ -40,15 +42,9 @@ def _following(times: Timing, own: Sequence[Op], o: Op) -> list[Op]:
     )
 
 
-def _shaded(
-    body: Body,
-    deps: Sequence[Dep],
-    depth: Mapping[str, int],
-    times: Timing,
-    own: Sequence[Op],
-    o: Op,
-) -> Timing | None:
+def _shaded(links: Links, times: Timing, own: Sequence[Op], o: Op) -> Timing | None:
     """The order with ``o`` before the last op that waits before anybody needs ``o``; None if it has no such place."""
+    body, deps, depth = links.body, links.deps, links.depth
     if o.asynchronous or waits(body, deps, o):
         return None
     needed = min(
@@ -98,4 +94,5 @@ def keeps(body: Body, d: Dep, depth: Mapping[str, int], times: Timing) -> bool:
     """Whether the times keep a dependence, with so many slots."""
     weight, to_start = body.weight(d)
     at = times.start[d.v] if to_start else times.issue[d.v]
-    return times.start[d.u] + weight <= at + times.interval * d.at(depth)
+    since = times.issue[d.u] if d.kind == PIN else times.start[d.u]
+    return since + weight <= at + times.interval * d.at(depth)

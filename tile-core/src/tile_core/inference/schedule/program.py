@@ -88,7 +88,8 @@ class Schedule:
     rewritten (iteration i uses slot i mod depth). ``interval``: clocks from one iteration to the next. ``bounds``: lower
     bounds of it by name of unit or stream, and of a ``cycle`` of dependences if that is slower. ``deps``: what memory
     demands. ``body``: the ops with their relays and barriers. After the loop, what asynchronous ops wrote is there only when
-    their stream has waited for all of them.
+    their stream has waited for all of them. ``solved``: a solver found it, else the search did. ``lower``: no interval is below
+    that (0: nothing is known but the bounds).
     """
 
     streams: Mapping[str, tuple[Step, ...]]
@@ -99,6 +100,8 @@ class Schedule:
     deps: tuple[Dep, ...]
     body: Body
     times: Timing = field(repr=False)
+    solved: bool = False
+    lower: int = 0
 
     def __post_init__(self) -> None:
         names = [s.op for s in self.steps()]

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .check import faults
+from .check import checked, faults
 from .model import SIGNAL
 from .program import Schedule, Step
 
 
 def in_program_order(schedule: Schedule) -> Schedule:
-    """The schedule with runs of asynchronous steps between two waits sorted, where it passes its check."""
+    """The checked schedule, with runs of asynchronous steps between two waits sorted where it passes its check so.
+
+    Raises:
+        InternalError: it does not pass its check as it is given.
+    """
     streams = {name: tuple(_sorted(schedule, steps)) for name, steps in schedule.streams.items()}
-    if streams == dict(schedule.streams):
-        return schedule
-    new = replace(schedule, streams=streams)
-    return schedule if faults(new) else new
+    if streams != dict(schedule.streams):
+        new = replace(schedule, streams=streams)
+        if not faults(new):
+            return new
+    return checked(schedule)
 
 
 def _sorted(schedule: Schedule, steps: tuple[Step, ...]) -> Iterator[Step]:

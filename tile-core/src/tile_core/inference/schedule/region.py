@@ -53,10 +53,12 @@ class LoopRegion:
         written = {b for n in self.nodes for b in n.writes}
         found: dict[str, None] = {}
         for n in self.nodes:
-            needed = (e.source for e in self.graph.edges if e.target == n.name and isinstance(e.buffer, Var))
-            known = all(source in found or source not in self.owner for source in needed)
-            if known and n.loop == self.loop.name and self._names_values(n, written):
-                found[n.name] = None
+            if n.loop == self.loop.name and self._names_values(n, written):
+                needed = (
+                    e.source for e in self.graph.edges if e.target == n.name and isinstance(e.buffer, Var)
+                )
+                if all(source in found or source not in self.owner for source in needed):
+                    found[n.name] = None
         return tuple(found)
 
     def _names_values(self, n: Node, written: set[Buffer]) -> bool:

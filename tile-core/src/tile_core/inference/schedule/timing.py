@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Timing:
     """When ops of iteration 0 are issued by their stream and started by their unit, and the slots of each ring.
 
-    Iteration i does the same i * ``interval`` clocks later. ``bound``: what no interval can be below.
+    Iteration i does the same i * ``interval`` clocks later. ``bound``: what no interval can be below. ``origin``: when a kernel
+    step begins, where the user has fixed that; else streams choose.
     """
 
     interval: int
@@ -18,6 +19,7 @@ class Timing:
     start: Mapping[str, int]
     depth: Mapping[str, int] = field(default_factory=dict[str, int])
     bound: int = 0
+    origin: int | None = None
 
     @property
     def flight(self) -> int:

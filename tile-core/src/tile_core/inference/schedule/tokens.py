@@ -54,7 +54,8 @@ def rotated(body: Body, stream: str, times: Timing, meets: bool = False) -> tupl
     """
     mine = [o for o in body.ops if o.stream == stream]
     interval, found = times.interval, list[tuple[tuple[int, int, int], int, dict[str, int]]]()
-    for origin in sorted({times.issue[o.name] % interval for o in mine}):
+    begins = {times.issue[o.name] % interval for o in mine} if times.origin is None else {times.origin}
+    for origin in sorted(begins) if mine else ():
         stage = {o.name: (times.issue[o.name] - origin) // interval for o in mine}
         low = min(stage.values())
         working = sum(_works_at(body, times, o, origin) for o in mine) if meets else 0
@@ -91,13 +92,14 @@ def _with_barriers(
 
 @dataclass
 class Draft:
-    """A program in the making: fixed steps, and waits that come and go."""
+    """A program in the making: fixed steps, and waits that come and go. ``ways``: the waits that keep each dependence."""
 
     body: Body
     deps: tuple[Dep, ...]
     times: Timing
     streams: Mapping[str, tuple[Step, ...]]
     waits: dict[str, list[Wait]] = field(default_factory=dict[str, "list[Wait]"])
+    ways: dict[Dep, list[Label]] = field(default_factory=dict[Dep, "list[Label]"])
 
     def __post_init__(self) -> None:
         self.places = Places.of(self.streams)
@@ -172,9 +174,12 @@ class Draft:
             self.wait(v, wait, token)
 
     def prune(self) -> None:
-        """Drop waits without which every dependence is still kept, until none is left; then let more be pending at the others."""
-        while self._prune_once():
-            pass
+        """Drop waits without which every dependence is still kept; then let more be pending at the others.
+
+        One that is needed now is still needed when others are gone, so each is looked at once.
+        """
+        self.ways = {d: self.order.way(d, self.times.depth) or [] for d in self.deps}
+        self._prune()
         for op, waits in self.waits.items():
             for w in [w for w in waits if self.tokens[w.token].kind == GROUP]:
                 self._loosen(op, w)
@@ -183,42 +188,41 @@ class Draft:
         """Let as many ops be pending at a wait as dependences allow. Without it one is not kept, so this ends."""
         token = self.tokens[w.token]
         looser = replace(w, distance=w.distance + 1)
+        users = [d for d, way in self.ways.items() if (op, w) in way]
         self.drop(op, w)
         self.wait(op, looser, token)
-        if all(self.order.way(d, self.times.depth) is not None for d in self.deps):
+        new = self._ways(users)
+        if new is not None:
+            self.ways |= new
             self._loosen(op, looser)
         else:
             self.drop(op, looser)
             self.wait(op, w, token)
 
-    def _prune_once(self) -> bool:
-        ways = {d: self.order.way(d, self.times.depth) or [] for d in self.deps}
+    def _prune(self) -> None:
         users: dict[Label, set[Dep]] = {}
-        for d, way in ways.items():
+        for d, way in self.ways.items():
             for label in way:
                 users.setdefault(label, set()).add(d)
-        dropped = False
         for label in [(op, w) for op, waits in self.waits.items() for w in waits]:
             if self.tokens[label[1].token].kind == INTERLOCK:
                 continue
-            new = self._without(label, sorted(users.get(label, ()), key=str))
+            new = self._ways(sorted(users.get(label, ()), key=str), label)
             if new is None:
                 continue
             self.drop(*label)
-            dropped = True
             for d, way in new.items():
-                for old in ways[d]:
+                for old in self.ways[d]:
                     users[old].discard(d)
-                ways[d] = way
                 for x in way:
                     users.setdefault(x, set()).add(d)
-        return dropped
+            self.ways |= new
 
-    def _without(self, label: Label, users: Sequence[Dep]) -> dict[Dep, list[Label]] | None:
-        """Other ways for the dependences that use a wait, if each has one."""
+    def _ways(self, deps: Sequence[Dep], without: Label | None = None) -> dict[Dep, list[Label]] | None:
+        """How each of some dependences is kept, without a wait; None if one is not."""
         new: dict[Dep, list[Label]] = {}
-        for d in users:
-            way = self.order.way(d, self.times.depth, label)
+        for d in deps:
+            way = self.order.way(d, self.times.depth, without)
             if way is None:
                 return None
             new[d] = way

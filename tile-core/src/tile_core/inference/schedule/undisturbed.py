@@ -7,10 +7,10 @@ times, moves such writes, and what they need, in front of G, and gives the short
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .model import GROUP, REGISTER, Body, Dep, Op
+from .model import GROUP, PIN, REGISTER, Body, Dep, Op
 from .timing import Timing
 
 Instance = tuple[str, int]  # an op, and which iteration of it
@@ -33,27 +33,42 @@ def moved(body: Body, deps: tuple[Dep, ...], times: Timing) -> Timing | None:
     return replace(times, issue=issue, start=start)
 
 
+def disturbed(body: Body, deps: Sequence[Dep], times: Timing) -> frozenset[tuple[str, str, str]]:
+    """(G, H, op) of all writes to registers of H between products G and H that run together."""
+    found = _disturbed(body, tuple(deps), times)
+    return frozenset((first[0], h, x[0]) for first, h, writes in found for x in writes)
+
+
 def _disturbed(
     body: Body, deps: tuple[Dep, ...], times: Timing
 ) -> Iterator[tuple[Instance, str, list[Instance]]]:
     """(G, H of iteration 0, writes between them) of products that run together."""
-    products = [o for o in body.ops if o.asynchronous and body.observed(o.name) == GROUP]
+    for g, h in together(body):
+        first = (g, (times.issue[h] - times.issue[g]) // times.interval)
+        between = list(_between(body, times, first, h))
+        if any(_waits(deps, first, x) for x in between):
+            continue
+        own = writers(body, h)
+        writes = [x for x in between if x[0] in own]
+        if writes:
+            yield first, h, writes
+
+
+def together(body: Body) -> Iterator[tuple[str, str]]:
+    """Products that one queue may run together."""
+    products = [o.name for o in body.ops if o.asynchronous and body.observed(o.name) == GROUP]
     for h in products:
-        own = _registers(body, h)
-        for g in products:
-            if g is h or not body.fifo(g.name, h.name):
-                continue
-            first = (g.name, (times.issue[h.name] - times.issue[g.name]) // times.interval)
-            between = list(_between(body, times, first, h.name))
-            if any(_waits(deps, first, x) for x in between):
-                continue
-            writes = [
-                x
-                for x in between
-                if own & {*body.op[x[0]].writes, *body.op[x[0]].updates} and not body.op[x[0]].seldom
-            ]
-            if writes:
-                yield first, h.name, writes
+        yield from ((g, h) for g in products if g != h and body.fifo(g, h))
+
+
+def writers(body: Body, product: str) -> tuple[str, ...]:
+    """Synchronous ops of its stream that write the registers of a product."""
+    own, stream = _registers(body, body.op[product]), body.op[product].stream
+    return tuple(
+        o.name
+        for o in body.ops
+        if o.stream == stream and not o.asynchronous and not o.seldom and own & {*o.writes, *o.updates}
+    )
 
 
 def _registers(body: Body, o: Op) -> set[str]:
@@ -78,7 +93,9 @@ def _between(body: Body, times: Timing, first: Instance, last: str) -> Iterator[
 
 def _waits(deps: tuple[Dep, ...], product: Instance, x: Instance) -> bool:
     """Whether ``x`` needs the end of ``product``, or of a later one of its iterations."""
-    return any(d.u == product[0] and d.v == x[0] and x[1] - d.distance >= product[1] for d in deps)
+    return any(
+        d.u == product[0] and d.v == x[0] and x[1] - d.distance >= product[1] and d.kind != PIN for d in deps
+    )
 
 
 def _with_sources(

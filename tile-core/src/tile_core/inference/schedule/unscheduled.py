@@ -15,10 +15,15 @@ def unscheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[str
     """One sentence for each loop of several stages that copies into shared memory, and has no schedule."""
     for loop in graph.loops:
         s = loop.stmt
-        if isinstance(s, For) and s.kind == "pipelined" and s.num_stages > 1 and loop.name not in schedules:
+        if isinstance(s, For) and s.kind == "pipelined" and _wanted(s) > 1 and loop.name not in schedules:
             region = LoopRegion(graph, loop)
             if any(isinstance(n.stmt, Copy | Gemm) for n in region.nodes):
-                yield f"{loop.name}: its {s.num_stages} stages do not overlap, {_reason(region, loop)}"
+                yield f"{loop.name}: its {_wanted(s)} stages do not overlap, {_reason(region, loop)}"
+
+
+def _wanted(s: For) -> int:
+    """The stages that the user asks for."""
+    return s.num_stages or 1 + max(s.stage, default=0)
 
 
 def _reason(region: LoopRegion, loop: Loop) -> str:

@@ -40,3 +40,16 @@ def resident(plan: TilePlan, launch: Launch, copying: int, shared: int) -> int:
     taken = registers * (launch.thread_count + front) + copying
     by_registers = file.capacity // (4 * taken) if file is not None else MOST
     return max(1, min(MOST, by_shared, by_registers))
+
+
+def spare(plan: TilePlan, rings: Mapping[Buffer, int], sizes: Mapping[Buffer, int], blocks: int) -> int:
+    """Bytes of shared memory that no tile of the user and no ring takes, where so many blocks are on a core.
+
+    ``rings``: slots by tile. ``sizes``: elements of a slot.
+    """
+    space = plan.info.space("shared")
+    used = sum(n * rings[b] * b.dtype.bits // 8 for b, n in sizes.items())
+    for b, layout in plan.layouts.items():
+        if b.space is Space.SHARED and b not in rings:
+            used += layout.footprint() * b.dtype.bits // 8
+    return (space.capacity if space else 0) // blocks - used

@@ -11,37 +11,26 @@ from typing import TYPE_CHECKING
 from ...dtypes import BOOL, INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
 from ...expr.intervals import Interval
-from ...expr.walk import rebuilt
-from ...inference.bulk import Piece
-from ...inference.problem import is_whole
 from ...inference.schedule.model import MEET
 from ...inference.schedule.program import Schedule, Token, Wait
 from ...inference.schedule.rescaling import rescaled
-from ...program import Bind, Copy, For, Gemm, If, Place, Stmt, Store
-from ...program.visit import mapped, read_buffers, statements, written_buffers
+from ...program import Bind, Copy, For, Gemm, If, Stmt, Store
+from ...program.visit import mapped, statements, touched_storages, written_buffers, written_storages
 from .barriers import UniformIf
-from .edges import holds_from
 from .engine_gemm import hold
 from .kernel_steps import KernelSteps
 from .late_sums import late_sums
-from .masked import beyond_zeros, changes
+from .loop_copies import LoopCopies
+from .needed import Needed
+from .product_ends import ProductEnds
+from .products import Products
+from .role_split import ops_of
 from .signals import SIGNAL
+from .telling import COPY, is_end
 
 if TYPE_CHECKING:
     from .roles import Roles
     from .sums import Sums
-
-COPY = "copy"
-
-
-def _storages(s: Stmt) -> set[Buffer]:
-    """The tiles that a statement touches."""
-    return {b.storage for t in statements((s,)) for b in (*read_buffers(t), *written_buffers(t))}
-
-
-def is_end(op: str) -> bool:
-    """Whether an op of a schedule is the end of an asynchronous one, as its own stream sees it."""
-    return op.endswith(".done")
 
 
 @dataclass
@@ -57,14 +46,12 @@ class RoleLoop:
 
     def __post_init__(self) -> None:
         self.context, self.engines = self.roles.context, self.roles.engines
-        self.ops = self.roles.ops(self.name)
+        self.ops = ops_of(self.context, self.loop)
         self.own_rings = [t.buffer for t in self.schedule.body.storage if t.filled and t.buffer is not None]
         self.computes = self.stream != COPY
         mine = (s for op, s in self.ops.items() if self.ops_stream(op) == self.stream)
         self.rewritten = {b.storage for s in statements(mine) for b in written_buffers(s)}
-        self.acting: bool | None = None
-        self.starts: dict[str, list[Expr]] = {}
-        self.loaded: dict[tuple[Expr, Expr], Var] = {}
+        self.copies, self.needed, self.ends = LoopCopies(self), Needed(self), ProductEnds(self)
         self.binds: dict[Var, Expr] = {}
         for s in self.loop.body:
             if isinstance(s, Bind):
@@ -99,8 +86,8 @@ class RoleLoop:
             self.schedule,
             self.stream,
             base,
-            self.start_copy if self.stream == COPY else self.own_op,
-            self.wait_group,
+            self.copies.start if self.stream == COPY else self.own_op,
+            self.ends.wait,
             self.left_out,
             self.waited,
             (*self.settled(not self.ends_settled()), *self.leads_read()) if self.computes else (),
@@ -108,9 +95,9 @@ class RoleLoop:
             self.in_turn,
             tuple(self.roles.turns.begin()),
             tuple(self.roles.turns.end()),
-            self.masked_from,
-            self.seldom,
-            self.ahead,
+            self.needed.masked_from,
+            self.needed.seldom,
+            self.copies.ahead,
             # a product at work over a loop's end, beside barriers, makes the compiler wait for each (NVRTC's C7514)
             (self.engines.settle("tensor", 0),) if self.meets and not self.ends_settled() else (),
         ).statements()
@@ -146,7 +133,7 @@ class RoleLoop:
             op = next(op for op, t in self.ops.items() if t is s)
             return self.schedule.step(op).stage > 0
 
-        return [s for s in self.roles.leads.read_early(self.loop, late) if self.roles.concerns(s)]
+        return [s for s in self.roles.leads.read_early(self.loop, late) if self.roles.crew.concerns(s)]
 
     def leads_read(self) -> Iterator[Stmt]:
         for s in self.read_early():
@@ -172,63 +159,6 @@ class RoleLoop:
         now = {self.loop.var: binary("+", self.loop.start, binary("*", iteration, self.loop.step))}
         return {**{v: substitute(x, now) for v, x in self.binds.items()}, **now}
 
-    # The copies.
-
-    def start_copy(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
-        """Start the boxes of one copy, part by part; the first copy of a token announces the bytes of all."""
-        token = next(t for t in self.schedule.tokens.values() if op in t.producers)
-        copies = [s.op for s in self.schedule.streams[COPY] if s.op in token.producers]
-        size = sum(self.context.plan.bulk[c].bytes for c in copies)
-        pieces, parts = self.context.plan.bulk[op].pieces, self.roles.parts(self.name, token)
-        for part in range(parts):
-            place = self.roles.signals.at(self.name, token, instance, part)
-            if op == copies[0]:
-                yield self.engines.expect(place, size // parts)
-            some = slice(len(pieces) * part // parts, len(pieces) * (part + 1) // parts)
-            yield from self.boxes(op, instance, place, pieces[some])
-
-    def ahead(self, op: str, iteration: Expr) -> Iterator[Stmt]:
-        """Before a copy waits for its slot it reads what says where it begins (a page's number), once in an iteration."""
-        if self.stream != COPY:
-            return
-        made: list[Stmt] = []
-
-        def known(x: Expr) -> Expr:
-            if not isinstance(x, Load):
-                return x if isinstance(x, Var) else rebuilt(x, known)
-            key = x, iteration
-            if key not in self.loaded or not isinstance(iteration, Var):
-                self.loaded[key] = Var("found", x.dtype, self.context.unique("found"))
-                made.append(Bind(self.loaded[key], x))
-            return self.loaded[key]
-
-        values = self.values(iteration)
-        self.starts[op] = [known(substitute(x, values)) for x in self.context.plan.bulk[op].start]
-        yield from made
-
-    def boxes(self, op: str, instance: Expr, token: Place, pieces: Iterable[Piece]) -> Iterator[Stmt]:
-        found, s, start = self.context.plan.bulk[op], self.ops[op], self.starts[op]
-        assert isinstance(s, Copy)
-        flat, slot = self.roles.ring(s.dst.buffer.storage, instance)
-        shared = self.roles.sharing if self.roles.sharing and op in self.roles.sharing.copies else None
-        many = shared.blocks if shared else 1
-        rank = self.roles.walk.rank
-        again = self.roles.again.get(op)
-        hint = None if again is None else self.roles.hints[again]
-        # beside tensors that are kept in a cache there is room for what a stream brings too much
-        box = self.roles.box(found, many, again is False and not any(self.roles.again.values()))
-        for piece in pieces:
-            at = [binary("+", x, n) for x, n in zip(start, piece.shift, strict=True)]
-            inside = binary("+", slot, piece.at)
-            if many > 1 and found.rows is not None:
-                part = found.box[found.rows] // many
-                at[found.rows] = binary("+", at[found.rows], binary("*", rank, part))
-                inside = binary("+", inside, binary("*", rank, part * found.box[-1]))
-            into = Place(flat, (self.context.simple(inside),), "w", window=True)
-            yield self.engines.load(box, [self.context.simple(x) for x in at], into, token, many, hint)
-
-    # The user's threads.
-
     def own_op(self, op: str, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
         s, shown = self.ops.get(op), False
         if self.meets and self.schedule.ops[op].kind == MEET:
@@ -243,7 +173,7 @@ class RoleLoop:
                 own = self.roles.lower((self.renamed(s, values) if values else s,))
                 if self.schedule.ops[op].seldom:
                     own = self.if_any(s, own)
-                yield from self.where_needed(op, own, values)
+                yield from self.needed.where(op, own, values)
                 shown = self.meets and self.shown_by(s)
                 if shown:
                     yield self.engines.visible()
@@ -266,67 +196,9 @@ class RoleLoop:
         some = Var("some", BOOL, self.context.unique("some"))
         body = (self.engines.settle("tensor", 0), hold(self.context, self.engines, acc.storage), *own)
         ask = self.engines.somewhere(
-            self.context.simple(differs), self.roles.group_barrier, self.roles.rules.group, some
+            self.context.simple(differs), self.roles.team_stores.number, self.roles.rules.group, some
         )
         return ask, UniformIf(some, body)
-
-    @cached_property
-    def masks(self) -> dict[str, Expr]:
-        """Steps that change a tile only under a condition."""
-        own = ((op, s) for op, s in self.ops.items() if self.ops_stream(op) == self.stream)
-        return {op: c for op, s in own if (c := changes(self.context, s)) is not None}
-
-    def masked_from(self, step: Var) -> Expr | None:
-        """The kernel step from which on the one step with a mask has something to do; None: it is asked at each."""
-        if not self.computes or len(self.masks) != 1 or self.roles.teams is not None:
-            return None  # a second loop for each team would double what is compiled
-        ((op, condition),) = self.masks.items()
-        iteration = binary("-", step, self.schedule.step(op).stage)
-        return holds_from(
-            self.context, self.context.simple(substitute(condition, self.values(iteration))), step
-        )
-
-    def seldom(self, acting: bool | None) -> None:
-        """Whether the step with a mask has something to do in what is lowered next; None: it may have."""
-        self.acting = acting
-
-    @cached_property
-    def needed(self) -> dict[str, Expr]:
-        """When a step has anything to do, where that is not always; of a product: when its accumulator is not begun by it."""
-        out: dict[str, Expr] = {}
-        if not self.computes:
-            return out
-        out |= self.masks
-        return out if self.roles.sums else {**out, **dict(self._begun())}
-
-    def _begun(self) -> Iterator[tuple[str, Expr]]:
-        """Steps that fill an accumulator just before its product, and the product."""
-        steps = list(self.ops.items())
-        for n, (op, s) in enumerate(steps):
-            if (
-                not isinstance(s, Gemm)
-                or s.clear
-                or not self.roles.on_engine(op)
-                or s.c.buffer in self.fresh()
-            ):
-                continue
-            users = [(x, t) for x, t in steps[:n] if s.c.buffer.storage in _storages(t)]
-            if not users or not is_whole(s.c):
-                continue
-            more = beyond_zeros(self.context, users[-1][1], s.c.buffer)
-            if more is not None:
-                yield users[-1][0], more
-                yield op, more
-
-    def where_needed(self, op: str, body: Iterable[Stmt], values: dict[Var, Expr]) -> Iterable[Stmt]:
-        """The statements of a step, for the tiles for which there is anything to do."""
-        if op not in self.needed or (op in self.masks and self.acting):
-            return body
-        if op in self.masks and self.acting is False:
-            return ()
-        more = self.context.simple(substitute(self.needed[op], values))
-        known = getattr(more, "value", None)
-        return body if known is True else () if known is False else (UniformIf(more, tuple(body)),)
 
     def waited(self, op: str, token: Token, waits: Iterable[Stmt]) -> Iterable[Stmt]:
         """A wait by who needs it.
@@ -349,38 +221,6 @@ class RoleLoop:
     def ops_stream(self, op: str) -> str:
         return self.schedule.ops[op].stream
 
-    def wait_group(self, op: str, watched: str, pending: int) -> Iterator[Stmt]:
-        """Wait for products. Accumulators that none of them writes any more may be used from here on."""
-        yield self.engines.settle("tensor", pending)
-        queue = self.schedule.body.queue(watched)
-        ended = [u for u in queue if self.ended(queue, u, op, pending)]
-        fresh = {u for u in ended if not self.known(queue, u, op)}
-        written = {u: s.c.buffer.storage for u in queue if isinstance(s := self.ops[u], Gemm)}
-        for c in dict.fromkeys(written[u] for u in ended):
-            writers = {u for u, other in written.items() if other == c}
-            if writers <= set(ended) and writers & fresh:
-                yield hold(self.context, self.engines, c)
-
-    def ended(self, queue: list[str], u: str, op: str, pending: int) -> bool:
-        """Whether the newest ``u`` has ended when ``op`` has waited until so many products are pending."""
-        places = self.schedule.places
-        return pending == 0 or places.group_gap(queue, u, op, pending) <= places.gap(u, op)
-
-    def known(self, queue: list[str], u: str, op: str) -> bool:
-        """Whether an earlier wait has told ``op`` of the newest ``u``: its registers may have been used since, and must not be
-        named again, or the compiler would finish what is done with them before this wait.
-        """
-        steps = self.schedule.streams[self.stream]
-        at = next(n for n, s in enumerate(steps) if s.op == op)
-        for s in (*reversed(steps[:at]), *reversed(steps[at:])):
-            for w in s.waits if s.op != op else ():
-                of_queue = self.schedule.tokens[w.token].kind == "group"
-                if of_queue and self.ended(queue, u, s.op, w.distance):
-                    return True
-            if s.op == u:
-                return False
-        return False
-
     def left_out(self, op: str) -> tuple[Stmt, ...]:
         """A product without an iteration still counts as a group, so that the counts of waits hold."""
         grouped = self.roles.on_engine(op) and not self.roles.signals_itself(op)
@@ -389,8 +229,8 @@ class RoleLoop:
     def multiply(self, op: str, s: Gemm, iteration: Expr, instance: Expr) -> Iterator[Stmt]:
         fresh = s.c.buffer in self.roles.fresh(self.loop)
         accumulate: Expr = const(0) if s.clear else binary(">", iteration, 0) if fresh else const(1)
-        if op in self.needed:
-            accumulate = self.context.simple(substitute(self.needed[op], self.values(iteration)))
+        if op in self.needed.when:
+            accumulate = self.context.simple(substitute(self.needed.when[op], self.values(iteration)))
         order = [t.op for t in self.schedule.streams[self.stream] if self.roles.on_engine(t.op)]
         if len(order) > 1 and op == order[0]:
             for c in self.register_operands():
@@ -398,7 +238,7 @@ class RoleLoop:
         sums = self.roles.sums if self.operands_of_threads(s) & self.rewritten else None
         if sums:
             yield from self.shown()
-        yield from self.roles.multiply(op, s, accumulate, self.arriving(op, instance))
+        yield from Products(self.roles).started(op, s, accumulate, self.arriving(op, instance))
         if sums:  # the threads may write these tiles again at once
             yield from sums.settled()
 
@@ -425,7 +265,7 @@ class RoleLoop:
     def operands_of_threads(self, s: Gemm) -> set[Buffer]:
         """Operands in shared memory that these threads write, and not only a copy engine or the other team."""
         found = {x.storage for x in (s.a.buffer, s.b.buffer) if x.space is Space.SHARED}
-        return found - ((self.roles.rings.keys() | self.roles.handed_over) - self.rewritten)
+        return found - ((self.roles.rings.keys() | self.roles.crew.handed_over) - self.rewritten)
 
     @cached_property
     def meets(self) -> bool:
@@ -439,7 +279,7 @@ class RoleLoop:
     def shown_by(self, s: Stmt) -> bool:
         """Whether threads write in ``s`` what products read: then each says so at once, and a barrier follows."""
         read = {b for t in self.products() for b in self.operands_of_threads(t)}
-        return bool(read & {b.storage for x in statements((s,)) for b in written_buffers(x)})
+        return bool(read & written_storages(s))
 
     def shown(self) -> Iterator[Stmt]:
         """What all of the user's threads wrote to shared memory is there for the engine's products."""
@@ -465,7 +305,7 @@ class RoleLoop:
         if not tokens:
             return
         by_engine = self.roles.sums is not None and self.roles.signals_itself(op)
-        each = {t.name for t in tokens if not self.roles.told_once(self.name, t, op)}
+        each = {t.name for t in tokens if not self.roles.telling.told_once(self.name, t, op)}
         if each:
             # an end that threads' work is learnt by stands for all of their ops
             by_engine_next = is_end(op) or (not shown and not self.among_threads(op))
@@ -477,7 +317,7 @@ class RoleLoop:
                 continue
             together = self.context.plan.info.subgroup if token.name in each else self.roles.rules.group
             inside = binary("%", self.context.thread, together)
-            if self.roles.releases_shared(self.name, token) and self.roles.sharing is not None:
+            if self.roles.telling.releases_shared(self.name, token) and self.roles.sharing is not None:
                 others = tuple(self.engines.arrive_at(place, inside))
                 yield If(binary("<", inside, self.roles.sharing.blocks), others)
             else:
@@ -486,8 +326,12 @@ class RoleLoop:
     def among_threads(self, op: str) -> bool:
         """Whether an op touches in shared memory only what threads alone read and write."""
         s = self.ops.get(op)
-        engines = {b for n, t in self.ops.items() if n in self.context.plan.engines for b in _storages(t)}
-        touched = {b for b in _storages(s) if b.space is Space.SHARED} if s is not None else set[Buffer]()
+        engines = {
+            b for n, t in self.ops.items() if n in self.context.plan.engines for b in touched_storages(t)
+        }
+        touched = (
+            {b for b in touched_storages(s) if b.space is Space.SHARED} if s is not None else set[Buffer]()
+        )
         return bool(touched) and not touched & engines
 
     def ends_settled(self) -> bool:

@@ -11,6 +11,14 @@ from ...program.visit import expressions, read_buffers, statements, written_buff
 from .context import Context
 
 
+def ops_of(context: Context, loop: For) -> dict[str, Stmt]:
+    """The statement of each op of a scheduled loop."""
+    graph = context.plan.graph
+    return {
+        graph.names.get(id(s)) or graph.region_of(s): s for s in loop.body if not isinstance(s, Bind | Alloc)
+    }
+
+
 def walkable(context: Context, launch: Launch) -> dict[str, For]:
     """The scheduled loops of a launch by name; none if one of them cannot be walked by two roles."""
     info, plan = context.plan.info, context.plan
