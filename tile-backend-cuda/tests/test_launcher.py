@@ -213,6 +213,50 @@ def test_workspaces(fake: Fake, how: str) -> None:
     assert fake.seen.releases == 2
 
 
+WORKSPACE = launch(
+    tensor("out", (15,), "int64"),
+    DIM,
+    entry="mapped",
+    workspaces=[[["N", 8], 4]],
+    tensor_maps=[
+        {
+            "name": "sums_map",
+            "of": "workspace0",
+            "dtype": "float32",
+            "dims": [8, "N"],
+            "strides": [32],
+            "box": [8, 16],
+        }
+    ],
+    parameters={"mapped": ["sums_map", "out"]},
+)
+
+
+def test_tensor_map_of_a_workspace(fake: Fake, how: str) -> None:
+    kernel = fake.launcher(how).load(CUBIN, WORKSPACE)
+    for n in (16, 48):
+        out = torch.zeros(15, dtype=torch.int64)
+        kernel((out.data_ptr(), n), ((1,),), 5)
+        assert out[0].item() != 0
+        assert out.tolist()[1:] == [2, 8, n, 0, 0, 32, 0, 8, 16, 0, 7, 0, 0, 0]
+    assert fake.seen.allocations == fake.seen.releases == 2
+
+
+def test_tensor_map_of_a_workspace_that_the_driver_refuses(fake: Fake, how: str) -> None:
+    kernel = fake.launcher(how).load(CUBIN, WORKSPACE)
+    out = torch.zeros(15, dtype=torch.int64)
+    fake.fail("cuTensorMapEncodeTiled", 1)
+    with pytest.raises(Exception, match="16 bytes"):
+        kernel((out.data_ptr(), 16), ((1,),), 5)
+    assert fake.seen.allocations == fake.seen.releases  # nothing is left behind
+    skipped = LaunchSpec(
+        WORKSPACE.params, WORKSPACE.entries, extra={**WORKSPACE.extra, "when": {"mapped": "N > 99"}}
+    )
+    before = fake.seen.encodes
+    fake.launcher(how).load(CUBIN, skipped)((out.data_ptr(), 16), ((1,),), 5)
+    assert fake.seen.encodes == before  # made only for what is launched
+
+
 @pytest.mark.parametrize(
     ("function", "code", "error", "message"),
     [

@@ -96,15 +96,15 @@ class _Text:
 
         ``resident``: how many of its blocks a core should hold, 0 if nobody minds.
         """
-        rows = tensor_maps(boxes, f"{name}_")
+        held = {b: f"workspace{k}" for k, b in enumerate(workspaces(self.program))}
+        rows = tensor_maps(boxes, f"{name}_", held)
         entry = _Entry(self.info, program, launch, name, boxes, resident)
         self.parts.append("\n".join(entry.lines()))
         self.launches[name] = launch
         self.maps |= {row["name"]: row for row in rows}
         self.extra["shared"][name] = entry.shared
         own = [p.name for p in launch_params(self.program)]
-        held = [f"workspace{k}" for k in range(len(workspaces(self.program)))]
-        self.extra["parameters"][name] = (*own, *(row["name"] for row in rows), *held)
+        self.extra["parameters"][name] = (*own, *(row["name"] for row in rows), *held.values())
         if self.pdl:
             self.extra["pdl"][name] = True
         if conditions:

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tile_core.expr import Expr, Var, binary, text
+from tile_core.expr import Buffer, Expr, Var, binary, text
 from tile_core.lowering.simt.boxes import BoxMap
 
 # bytes that a miss in L2 brings: whole rows of a tile are read. Of what is read once, the line alone (MLA decoding, 0.4 %)
 PROMOTION, LINE = 256, 128
 
 
-def tensor_maps(boxes: Mapping[BoxMap, Var], prefix: str) -> list[dict[str, Any]]:
-    """Rows of ``LaunchSpec.extra["tensor_maps"]``, in the order of the kernel's parameters."""
-    return [_row(box, f"{prefix}{var.name}{n}") for n, (box, var) in enumerate(boxes.items())]
+def tensor_maps(boxes: Mapping[BoxMap, Var], prefix: str, held: Mapping[Buffer, str]) -> list[dict[str, Any]]:
+    """Rows of ``LaunchSpec.extra["tensor_maps"]``, in the order of the kernel's parameters. ``held``: names of workspaces."""
+    return [
+        _row(box, f"{prefix}{var.name}{n}", held.get(box.tensor, box.tensor.name))
+        for n, (box, var) in enumerate(boxes.items())
+    ]
 
 
-def _row(box: BoxMap, name: str) -> dict[str, Any]:
+def _row(box: BoxMap, name: str, of: str) -> dict[str, Any]:
     tensor = box.tensor
     size = tensor.dtype.bits // 8
     *outer, _ = tensor.row_major_strides()
     return {
         "name": name,
-        "of": tensor.name,
+        "of": of,
         "dtype": tensor.dtype.name,
         "dims": tuple(_extent(d) for d in reversed(tensor.shape)),
         "strides": tuple(_extent(binary("*", s, size)) for s in reversed(outer)),

@@ -13,7 +13,7 @@ from .failures import raise_failure
 from .outline import Entry, Map, Outline, Param
 
 CUDA = 2  # kDLCUDA of dlpack.h
-INTERFACE = 1  # the number in sources/launch.c: a build of other sources is not used
+INTERFACE = 2  # the number in sources/launch.c: a build of other sources is not used
 
 
 def module() -> ModuleType | None:
@@ -74,7 +74,7 @@ def _param(p: Param) -> tuple[Any, ...]:
 
 
 def _map(m: Map) -> tuple[Any, ...]:
-    return (m.param, *m.spec.numbers, m.spec.box, tuple(m.spec.all_steps), m.dims, m.strides)
+    return (m.param, m.workspace, *m.spec.numbers, m.spec.box, tuple(m.spec.all_steps), m.dims, m.strides)
 
 
 def _entry(e: Entry, function: int) -> tuple[Any, ...]:

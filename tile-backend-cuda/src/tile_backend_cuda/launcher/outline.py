@@ -66,10 +66,13 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A tensor map with its expressions as code. ``param``: the number of the tensor."""
+    """A tensor map with its expressions as code. ``param``: the number of the tensor; of a ``workspace`` it is -1, and the other
+    way round.
+    """
 
     spec: TensorMap
     param: int
+    workspace: int
     dims: tuple[Code, ...]
     strides: tuple[Code, ...]  # () for the innermost dimension
 
@@ -133,11 +136,12 @@ def _outline(launch: LaunchSpec) -> Outline:
         raise ValueError("dimensions come after all other parameters")
     floats = {p.name for p in params if p.kind in (FLOAT32, FLOAT64, RAW)}
     integral = {n: s for n, s in names.items() if n not in floats}
-    maps = tuple(_map(TensorMap.of_row(row), integral) for row in extra.get("tensor_maps", ()))
+    held = {f"workspace{n}": n for n in range(len(extra.get("workspaces", ())))}
+    maps = tuple(_map(TensorMap.of_row(row), integral, held) for row in extra.get("tensor_maps", ()))
     workspaces = tuple(_bytes(shape, size, integral) for shape, size in extra.get("workspaces", ()))
     passed = {p.name: ("p", n) for n, p in enumerate(params)}
     passed |= {m.spec.name: ("m", n) for n, m in enumerate(maps)}
-    passed |= {f"workspace{n}": ("w", n) for n in range(len(workspaces))}
+    passed |= {name: ("w", n) for name, n in held.items()}
     entries = tuple(_entry(row, extra, integral, passed) for row in launch.entries)
     return Outline(params, given, len(known), maps, workspaces, entries)
 
@@ -175,9 +179,11 @@ def _tensor(p: LaunchParam, slots: Mapping[str, int]) -> Param:
     )
 
 
-def _map(spec: TensorMap, slots: Mapping[str, int]) -> Map:
+def _map(spec: TensorMap, slots: Mapping[str, int], workspaces: Mapping[str, int]) -> Map:
     dims = tuple(code(d, slots) for d in spec.dims)
-    return Map(spec, slots[spec.of], dims, ((), *(code(s, slots) for s in spec.strides)))
+    workspace = workspaces.get(spec.of, -1)
+    param = slots[spec.of] if workspace < 0 else -1
+    return Map(spec, param, workspace, dims, ((), *(code(s, slots) for s in spec.strides)))
 
 
 def _bytes(shape: Sequence[int | str], size: int, slots: Mapping[str, int]) -> Code:

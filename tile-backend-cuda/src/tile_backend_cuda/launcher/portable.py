@@ -65,10 +65,11 @@ class PortablePlan:
         if not wanted:
             return
         held = [_held(t, v) for t, v in zip(self.types, values, strict=True)]
-        maps = {n: self.maps[n].encoded(slots) for e, _, _ in wanted for s, n in e.passed if s == "m"}
+        needed = {n for e, _, _ in wanted for s, n in e.passed if s == "m"}
         with self.driver.current(self.index):
             workspaces = self._allocated(slots, stream)
             try:
+                maps = {n: self.maps[n].encoded(slots, workspaces) for n in needed}
                 for entry, grid, function in wanted:
                     where = {"p": held, "m": maps, "w": workspaces}
                     passed = [where[source][n] for source, n in entry.passed]
@@ -124,12 +125,13 @@ class _Maps:
         self.map = map
         self.known: dict[tuple[int, ...], Any] = {}
 
-    def encoded(self, slots: Sequence[int]) -> Any:
+    def encoded(self, slots: Sequence[int], workspaces: Sequence[ctypes.c_void_p]) -> Any:
         dims = [expressions.value(d, slots) for d in self.map.dims]
         strides = [expressions.value(s, slots) for s in self.map.strides[1:]]
         if min(dims) <= 0:
             return (ctypes.c_char * MAP_BYTES)()  # no elements: the kernel gets zeros, which fault when used
-        key = (slots[self.map.param], *dims, *strides)
+        of = slots[self.map.param] if self.map.workspace < 0 else workspaces[self.map.workspace].value or 0
+        key = (of, *dims, *strides)
         found = self.known.get(key)
         if found is None:
             found = self._encode(key[0], dims, strides)

@@ -46,8 +46,8 @@ ALIGNMENT = 16
 class TensorMap:
     """How the copy engine sees a tensor: a row of ``LaunchSpec.extra["tensor_maps"]``.
 
-    ``of``: the tensor parameter. ``dims`` in elements and ``strides`` in bytes, innermost dimension first, as numbers or
-    expressions; ``strides`` has none for the innermost dimension, which is dense. ``box``: elements of one copy.
+    ``of``: the tensor parameter or workspace. ``dims`` in elements and ``strides`` in bytes, innermost dimension first, as numbers
+    or expressions; ``strides`` has none for the innermost dimension, which is dense. ``box``: elements of one copy.
     ``swizzle``, ``promotion`` (of lines in L2): bytes, 0 for none. ``fill``: what reads beyond the tensor give.
 
     Raises:

@@ -7,8 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tile_core.backend import Source
+from tile_core.dtypes import dtype
 from tile_core.errors import TileError
+from tile_core.runtime.binding import evaluate
 from tile_core.testing import machine
 
 from .table import MARK, host_prelude
@@ -85,16 +89,29 @@ class CudaEmulator:
         timeout: float = 120.0,
     ) -> list[machine.Report]:
         def maps(values: Mapping[str, Any]) -> Mapping[str, Any]:
-            return {row["name"]: _map(row, values) for row in source.launch.extra.get("tensor_maps", ())}
+            return {
+                row["name"]: _map(row, values, dims) for row in source.launch.extra.get("tensor_maps", ())
+            }
 
         return machine.run_source(source, run, arguments, dims, maps, mode=mode, seed=seed, timeout=timeout)
 
 
-def _map(row: Mapping[str, Any], values: Mapping[str, Any]) -> machine.Packed | int:
+def _map(row: Mapping[str, Any], values: Mapping[str, Any], dims: Mapping[str, int]) -> machine.Packed | int:
     """A row of ``LaunchSpec.extra["tensor_maps"]``; 0 where the tensor has none, and the launch that wants it must not run."""
     try:
         return TensorMap(
-            values[row["of"]], tuple(reversed(row["box"])), row.get("swizzle", 0), name=row["name"]
+            _seen(row, values[row["of"]], dims),
+            tuple(reversed(row["box"])),
+            row.get("swizzle", 0),
+            name=row["name"],
         ).packed()
     except TileError:
         return 0
+
+
+def _seen(row: Mapping[str, Any], tensor: Any, dims: Mapping[str, int]) -> Any:
+    """A tensor, or a workspace's bytes, as its map sees it."""
+    if not row["of"].startswith("workspace") or tensor.dtype != np.uint8 or tensor.ndim != 1:
+        return tensor
+    shape = [evaluate(d, dims) for d in reversed(row["dims"])]
+    return tensor.view(dtype(row["dtype"]).as_numpy()).reshape(shape)

@@ -50,7 +50,7 @@ static int read_param(PyObject *row, Param *s) {
 // (parameter, type, interleave, swizzle, promotion, fill, box, steps, extents, strides), innermost dimension first
 static int read_map(PyObject *row, TensorMap *m) {
   PyObject *box, *steps, *dims, *strides;
-  if (!PyArg_ParseTuple(row, "iiiiiiOOOO", &m->param, &m->type, &m->interleave, &m->swizzle, &m->promotion, &m->fill, &box, &steps, &dims, &strides)) return -1;
+  if (!PyArg_ParseTuple(row, "iiiiiiiOOOO", &m->param, &m->workspace, &m->type, &m->interleave, &m->swizzle, &m->promotion, &m->fill, &box, &steps, &dims, &strides)) return -1;
   m->rank = read_expressions(dims, m->dims, MAP_RANK, "dimensions");
   if (m->rank < 0 || read_expressions(strides, m->strides, MAP_RANK, "dimensions") < 0) return -1;
   return read_numbers(box, m->box, MAP_RANK, "dimensions") < 0 || read_numbers(steps, m->steps, MAP_RANK, "dimensions") < 0 ? -1 : 0;

@@ -19,7 +19,7 @@ typedef struct {
 } Attribute;
 
 enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC_STREAM_SERIALIZATION = 6, COOPERATIVE = 2 }; // CUlaunchAttributeID
-enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_CONTEXT = 201 };
+enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_INVALID_CONTEXT = 201 };
 
 typedef struct {
   int (*launch)(const Config *, void *function, void **parameters, void **extra);                                   // cuLaunchKernelEx

@@ -1,7 +1,7 @@
 // tile_backend_cuda.launcher._launch: the type Plan, made once for a kernel on a device. One file for every Python from 3.10.
 #include "build.h"
 
-enum { INTERFACE = 1 }; // the number in native.py: they change together, with what Plan takes and offers
+enum { INTERFACE = 2 }; // the number in native.py: they change together, with what Plan takes and offers
 
 // call(arguments, stream) -> whether it was launched. False: something is not plain, Python looks at the arguments.
 static PyObject *plan_call(PyObject *self, PyObject *const *args, Py_ssize_t n) {

@@ -9,6 +9,7 @@ typedef struct {
   _Alignas(64) char maps[MAX_MAPS][MAP_BYTES];
   void *workspaces[MAX_WORKSPACES];
   int64_t workspace_bytes[MAX_WORKSPACES];
+  uint32_t workspace_maps; // a bit for each map that is made when its workspace is there
 } Launch;
 
 enum { MAX_ENTRIES = sizeof(((Launch *)0)->grids) / sizeof(((Launch *)0)->grids[0]) };
@@ -41,6 +42,7 @@ static int is_launched(const Plan *p, int e, const Call *c, const Launch *l, int
 // Drops entries that are not launched, encodes the maps of the others and sizes workspaces. Gives how many are launched.
 static int prepare(Plan *p, const Call *c, Launch *l) {
   uint32_t made = 0;
+  l->workspace_maps = 0;
   int count = 0, runs;
   for (int e = 0; e < p->entry_count; e++) {
     if (is_launched(p, e, c, l, &runs)) return raise_driver(p, 0, "a condition cannot be computed");
@@ -52,9 +54,13 @@ static int prepare(Plan *p, const Call *c, Launch *l) {
     for (int i = 0; i < p->entries[e].passed_count; i++) {
       Passed x = p->entries[e].passed[i];
       if (x.source != 'm' || made >> x.index & 1) continue;
+      made |= 1u << x.index;
+      if (p->maps[x.index].param < 0) {
+        l->workspace_maps |= 1u << x.index;
+        continue;
+      }
       int error = tensor_map(&p->driver, &p->maps[x.index], c->slots, l->maps[x.index]);
       if (error) return raise_driver(p, error < 0 ? 0 : error, "cuTensorMapEncodeTiled");
-      made |= 1u << x.index;
     }
   }
   for (int w = 0; w < p->workspace_count; w++)
@@ -84,6 +90,15 @@ static int launch_entry(const Plan *p, const Entry *e, const int64_t *grid, Call
   return error;
 }
 
+static int map_workspaces(const Plan *p, const Call *c, Launch *l) {
+  for (int m = 0; m < p->map_count; m++) {
+    if (!(l->workspace_maps >> m & 1)) continue;
+    int error = workspace_map(&p->driver, &p->maps[m], l->workspaces[p->maps[m].workspace], c->slots, l->maps[m]);
+    if (error) return error < 0 ? CUDA_ERROR_INVALID_VALUE : error;
+  }
+  return 0;
+}
+
 static int run_entries(const Plan *p, Call *c, Launch *l, void *stream, const char **what) {
   int error = 0, allocated = 0;
   *what = "cuMemAllocAsync";
@@ -92,7 +107,11 @@ static int run_entries(const Plan *p, Call *c, Launch *l, void *stream, const ch
     error = p->driver.allocate(&l->workspaces[allocated], bytes, stream);
   }
   if (error) allocated--;
-  else *what = "cuLaunchKernelEx";
+  else {
+    *what = "cuTensorMapEncodeTiled";
+    error = map_workspaces(p, c, l);
+    if (!error) *what = "cuLaunchKernelEx";
+  }
   for (int e = 0; e < p->entry_count && !error; e++)
     if (l->grids[e][0]) error = launch_entry(p, &p->entries[e], l->grids[e], c, l, stream);
   for (int w = 0; w < allocated; w++) {

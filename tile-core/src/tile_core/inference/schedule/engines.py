@@ -54,10 +54,10 @@ def _runs_alone(atom: Atom, engine: Engine | None, info: TargetInfo) -> bool:
 
 def plain_copies(graph: Graph) -> Iterator[str]:
     """Copies from global memory to a whole shared tile in a pipelined loop, which is the first to write it or the only one."""
-    writers: dict[Buffer, list[str]] = {}
+    writers: dict[Buffer, list[Node]] = {}
     for n in graph.nodes:
         for b in n.writes:
-            writers.setdefault(b, []).append(n.name)
+            writers.setdefault(b, []).append(n)
     regions: dict[str, LoopRegion] = {}
     for n in graph.nodes:
         loop = graph.loop(n.loop) if n.loop else None
@@ -77,7 +77,7 @@ def alone(region: LoopRegion, copy: str) -> bool:
     )
 
 
-def _plain(n: Node, region: LoopRegion, writers: Mapping[Buffer, list[str]]) -> bool:
+def _plain(n: Node, region: LoopRegion, writers: Mapping[Buffer, list[Node]]) -> bool:
     s = n.stmt
     return (
         isinstance(s, Copy)
@@ -86,7 +86,19 @@ def _plain(n: Node, region: LoopRegion, writers: Mapping[Buffer, list[str]]) -> 
         and s.dst.buffer.source is None
         and s.dst.shape == s.dst.buffer.shape
         and s.src.dtype == s.dst.dtype
-        and writers[s.dst.buffer][0] == n.name
+        and writers[s.dst.buffer][0] is n
         and (len(writers[s.dst.buffer]) == 1 or region.renewed(s.dst.buffer))
-        and s.src.buffer.storage not in writers
+        and not any(_same_launch(region.graph, n, w) for w in writers.get(s.src.buffer.storage, ()))
     )
+
+
+def _same_launch(graph: Graph, a: Node, b: Node) -> bool:
+    """Whether two nodes run in one launch: what an earlier one wrote is there when the next begins."""
+    return _root(graph, a) == _root(graph, b)
+
+
+def _root(graph: Graph, n: Node) -> str:
+    name = n.loop
+    while name and (parent := graph.loop(name).parent):
+        name = parent
+    return name or ""
