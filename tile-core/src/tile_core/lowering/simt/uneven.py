@@ -44,27 +44,36 @@ def _bound(body: Iterable[Stmt], known: Mapping[Var, Expr]) -> Iterator[tuple[Va
                 pass
 
 
-def rising(context: Context, launch: Launch, loops: Iterable[For]) -> Var | None:
+def rising(context: Context, launch: Launch, loops: Sequence[For]) -> Var | None:
     """The block number with which all loops that differ get longer, if it is one and that is sure.
 
     Blocks with a high number are then worth beginning first: the short ones fill the gaps at the end.
     """
-    found = list(lengths(launch, loops))
-    used = {v for _, extent in found for v in variables(extent)}
+    var = varying(context, launch, loops)
+    if var is None:
+        return None
+    ends = [_ends(context, launch, var, extent) for _, extent in lengths(launch, loops)]
+    return var if all(found and found[0] <= found[1] for found in ends) else None
+
+
+def varying(context: Context, launch: Launch, loops: Sequence[For]) -> Var | None:
+    """The block number that alone says how long the loops that differ are, if its extent and these lengths are known."""
+    extents = [extent for _, extent in lengths(launch, loops)]
+    used = {v for extent in extents for v in variables(extent)}
     if len(used) != 1:
         return None
     (var,) = used
-    last = dict(zip(launch.vars, launch.grid, strict=True)).get(var)
-    if not isinstance(last, int):
+    return var if all(_ends(context, launch, var, extent) for extent in extents) else None
+
+
+def _ends(context: Context, launch: Launch, var: Var, extent: Expr) -> tuple[float, float] | None:
+    """Iterations in the first and the last of the blocks that ``var`` counts, if they are known."""
+    count = dict(zip(launch.vars, launch.grid, strict=True)).get(var)
+    if not isinstance(count, int):
         return None
-    for _, extent in found:
-        ends = [context.simple(substitute(extent, {var: const(n)})) for n in (0, last - 1)]
-        if not all(isinstance(e, Const) for e in ends):
-            return None
-        first, final = (e.value for e in ends if isinstance(e, Const))
-        if first > final:
-            return None
-    return var
+    found = [context.simple(substitute(extent, {var: const(n)})) for n in (0, count - 1)]
+    values = [x.value for x in found if isinstance(x, Const)]
+    return (values[0], values[1]) if len(values) == 2 else None
 
 
 def has_many(context: Context, launch: Launch, resident: int) -> bool:

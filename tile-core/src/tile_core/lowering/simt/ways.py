@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ...program import For, Launch
 from .context import Context
 from .persistent import Walk, walk
-from .uneven import deal, has_many, lengths, rising
+from .uneven import deal, has_many, lengths, rising, varying
 
 
 def way(context: Context, launch: Launch, loops: Collection[For], ahead: bool, blocks: int) -> Walk:
@@ -19,8 +19,8 @@ def way(context: Context, launch: Launch, loops: Collection[For], ahead: bool, b
     number = next(n for n, s in enumerate(context.plan.program.launches) if s is launch)
     sharing = context.plan.sharing.get(number)
     even = next(lengths(launch, loops), None) is None
-    first = rising(context, launch, loops)
-    dealt = deal(context, launch, tuple(loops), first, blocks) if ahead and sharing is None else None
+    first, differs = rising(context, launch, loops), varying(context, launch, loops)
+    dealt = deal(context, launch, tuple(loops), differs, blocks) if ahead and sharing is None else None
     many = sharing is None and has_many(context, launch, blocks)
     return walk(
         context,
