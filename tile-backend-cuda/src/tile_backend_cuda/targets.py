@@ -61,7 +61,10 @@ TMA_TOKENS = (MBARRIER, GROUP, *OLD_TOKENS)
 TMA_SPANS = (128, 64, 32)  # PTX ISA, tensor map swizzle modes and matrix descriptors
 # CUDA driver API, cuTensorMapEncodeTiled; a warpgroup is 128 threads. Clusters of two: of four, only 30 fit the 132 SMs of an
 # H200 (cuOccupancyMaxActiveClusters).
-TMA_RULES = BulkRules(alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128, place=128, sharing=2)
+ADDS = frozenset({"float32", "float16", "bfloat16"})  # PTX ISA, cp.reduce.async.bulk.tensor
+TMA_RULES = BulkRules(
+    alignment=16, spans=TMA_SPANS, largest=256, rank=5, group=128, place=128, sharing=2, adds=ADDS
+)
 # a block that shares copies is told by the other one's matrix unit: tcgen05.commit.multicast, which is not used yet
 ALONE_RULES = replace(TMA_RULES, sharing=1)
 

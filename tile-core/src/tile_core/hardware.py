@@ -185,7 +185,7 @@ class BulkRules:
 
     ``alignment``: bytes that rows, strides and addresses are multiples of. ``spans``: rows in bytes of the swizzles that it
     writes. ``largest``: elements along one side of a box. ``rank``: dimensions of a tensor. ``place``: bytes that the address of a
-    box in shared memory is a multiple of.
+    box in shared memory is a multiple of. ``adds``: types of tensors that it can add boxes to, each element atomically.
     ``sharing``: blocks that can share copies.
     ``group``: threads that issue and wait for asynchronous matrix instructions together, and change their registers together.
     """
@@ -197,6 +197,7 @@ class BulkRules:
     group: int
     place: int
     sharing: int = 1
+    adds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

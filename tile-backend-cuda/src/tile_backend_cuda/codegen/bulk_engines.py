@@ -72,6 +72,9 @@ class HopperEngines:
     def store(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:
         return Invoke(f"tma_store_{len(start)}d", (box, source, *reversed(start)))
 
+    def add(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:
+        return Invoke(f"tma_reduce_add_{len(start)}d", (box, source, *reversed(start)))
+
     def commit(self, engine: str) -> Stmt:
         return Invoke(COMMIT[engine])
 

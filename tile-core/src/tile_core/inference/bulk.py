@@ -109,6 +109,17 @@ def _all_of(r: Region) -> bool:
     )
 
 
+def part_of(region: Region, rows: int, columns: int, row: Expr | int = 0, column: Expr | int = 0) -> Region:
+    """The box of a region of so many rows and columns that begins at (``row``, ``column``) of it."""
+    kept = [n for n, p in enumerate(region.point) if not p][-2:]
+    start, extent = list(region.start), list(region.extent)
+    if len(kept) == 2:
+        start[kept[0]] = binary("+", start[kept[0]], row)
+        start[kept[1]] = binary("+", start[kept[1]], column)
+        extent[kept[0]], extent[kept[1]] = rows, columns
+    return replace(region, start=tuple(start), extent=tuple(extent), whole=False)
+
+
 def boxes(region: Region, layout: Layout, rules: BulkRules) -> BoxCopy | None:
     """The boxes between ``region`` of a tensor and a shared tile of that layout; None if the engine cannot do it.
 

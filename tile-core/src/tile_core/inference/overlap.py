@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..program import Gemm
+from .adding import box_adds
 from .alone import runs_alone
 from .bulk import BoxCopy, bulk_copies, lead_copies
 from .plan import TilePlan
@@ -23,17 +24,16 @@ def overlapped(plan: TilePlan, boxes: bool = True, optimal: bool = False) -> Til
         KernelError: rings that the user pinned do not fit into shared memory.
     """
     bulk = bulk_copies(plan.graph, plan.info, plan.layouts) if boxes else {}
+    adds = box_adds(plan.graph, plan.info, plan.layouts, plan.atoms) if boxes else {}
     engines = _engines(plan, bulk)
     useful = plan.info.bulk is not None or COPY in engines.values()
     told = boxes and any(e.name == COPY for e in plan.info.engines)
-    made = (
-        schedules(plan.graph, plan.info, plan.atoms, plan.layouts, engines, bulk=bulk, optimal=optimal)
-        if useful
-        else {}
-    )
+    given = plan.graph, plan.info, plan.atoms, plan.layouts, engines
+    made = schedules(*given, bulk=bulk, optimal=optimal, adds=adds) if useful else {}
     return replace(
         plan,
         bulk=bulk,
+        adds=adds,
         leads=lead_copies(plan.graph, plan.info, plan.layouts) if boxes else {},
         engines=engines,
         schedules=made,

@@ -12,6 +12,7 @@ from ..layout.convert import Conversion
 from ..layout.layout import Layout
 from ..program import TileProgram
 from ..span import Span
+from .adding import BoxAdd
 from .bulk import BoxCopy
 from .model import Cost, GemmChoice, how
 from .schedule.program import Schedule
@@ -61,7 +62,7 @@ class TilePlan:
     ``atoms``: the matrix instruction of each gemm and how warps split it. ``moves``: values that change hands between
     threads, each with its price and reason. ``costs``: estimate of each launch. ``notes``: what inference did for the user,
     one sentence each. ``bulk``: the boxes of each copy in a loop that the copy engine runs by itself; ``leads``: of those
-    outside of loops.
+    outside of loops. ``adds``: the sums into tensors that it does.
     ``engines``: the asynchronous engine of each node that runs on one; ``schedules``: of each loop that has such nodes.
     ``sharing``: copies that blocks of a launch share, by the launch's number.
     On a target that is not SIMT a tile is held by one thread of control, so only ``placements`` and ``notes`` are filled.
@@ -83,6 +84,7 @@ class TilePlan:
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
     bulk: Mapping[str, BoxCopy] = field(default_factory=dict[str, BoxCopy])
     leads: Mapping[str, BoxCopy] = field(default_factory=dict[str, BoxCopy])
+    adds: Mapping[str, BoxAdd] = field(default_factory=dict[str, BoxAdd])
     sharing: Mapping[int, Sharing] = field(default_factory=dict[int, Sharing])
     engines: Mapping[str, str] = field(default_factory=dict[str, str])
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])

@@ -11,9 +11,11 @@ from ...expr import Buffer, Space
 from ...graph import Edge
 from ...hardware import TargetInfo
 from ...layout.layout import Axis, Layout
-from ...program import Copy, Gemm
+from ...program import AtomicTile, Copy, Gemm
+from ..adding import BoxAdd
 from ..bulk import BoxCopy
 from ..model import GemmChoice
+from ..quotas import for_tiles
 from ..teams import FRONT, OWN, Teams
 from .arriving import panels
 from .costs import Cost, Rates, size
@@ -36,7 +38,7 @@ ASKED = 40  # clocks until all threads of a subgroup know whether one of them ha
 class Facts:
     """What inference knows when a loop is scheduled. ``engine_of``: asynchronous engine by node name.
 
-    ``bulk``: the boxes of copies. ``teams``: who does what, if not all do the same.
+    ``bulk``: the boxes of copies. ``teams``: who does what, if not all do the same. ``adds``: sums that threads only stage.
     """
 
     info: TargetInfo
@@ -46,6 +48,7 @@ class Facts:
     threads: int
     bulk: Mapping[str, BoxCopy] = field(default_factory=dict[str, BoxCopy])
     teams: Teams | None = None
+    adds: Mapping[str, BoxAdd] = field(default_factory=dict[str, BoxAdd])
 
     def bytes(self, b: Buffer) -> int:
         """Bytes of a tile with its padding."""
@@ -71,7 +74,8 @@ class Reader:
         """The body. ``capacity``: bytes of shared memory for the tiles that the loop writes."""
         ops = tuple(self._ops())
         info = self.facts.info
-        streams = [Stream(MAIN, self.facts.threads, cooperative=self.facts.threads > info.subgroup)]
+        shared = self.facts.threads > info.subgroup
+        streams = [Stream(MAIN, self.facts.threads, cooperative=shared, budget=self._budget())]
         if self.facts.teams:
             threads = self.facts.teams.threads(frozenset({FRONT}))
             streams.append(Stream(FRONT, threads, cooperative=threads > info.subgroup))
@@ -89,6 +93,13 @@ class Reader:
             RELAY,
             self.region.everywhere,
         )
+
+    def _budget(self) -> int:
+        """Registers for the tiles of a thread where others that only copy leave it theirs."""
+        rules = self.facts.info.bulk
+        if rules is None or self.facts.teams is not None or self.facts.threads % rules.group:
+            return 0
+        return for_tiles(self.facts.threads // rules.group, rules.group)
 
     def deps(self) -> tuple[Dep, ...]:
         """What memory demands.
@@ -195,6 +206,8 @@ class Reader:
                 return Cost(ASKED, ASKED)
             case Copy() if engine:
                 return rates.copy(s, known[engine])
+            case AtomicTile() if op in self.facts.adds:
+                return rates.stage(s.value)
             case Gemm() if engine:
                 return rates.multiply(s, self.facts.atoms[op], known[engine])
             case _:

@@ -12,7 +12,7 @@ from math import ceil, prod
 
 from ...expr import Binary, Buffer, Call, Cast, Const, Expr, Select, Space, Unary, Var, loads, variables, walk
 from ...hardware import Engine, TargetInfo
-from ...program import Copy, Fill, For, Gemm, Parallel, Reduce, Region, Scan, Stmt
+from ...program import Copy, Fill, For, Gemm, If, Parallel, Reduce, Region, Scan, Stmt
 from ...program.visit import bodies, expressions, read_buffers, written_buffers
 from ..model import GemmChoice
 
@@ -24,6 +24,7 @@ MISSES = (
     0.25  # share of the bytes that the cache behind the copies does not hold: tiles are read by many blocks
 )
 VECTOR = 16  # bytes that a thread copies with one instruction
+SELDOM = 1 / 8  # how often a branch without another side is taken: it is for tiles at an edge
 START = 20  # clocks before the first result of a sequence of elementwise instructions
 CROSS = 60  # clocks to combine the parts of a result that several threads hold
 SPECIAL = (
@@ -72,6 +73,12 @@ class Rates:
             issue = max(issue, size // (VECTOR * self.info.subgroup))
         return Cost(busy, busy + (engine.latency or ARRIVAL), issue, self._traffic(s, None))
 
+    def stage(self, tile: Region) -> Cost:
+        """Threads write a tile to shared memory, from where an engine takes it."""
+        moved = _bytes(tile) / self.shared
+        clocks = ceil(START + CROSS + moved)
+        return Cost(clocks, clocks, 0, (("shared", ceil(2 * moved)),))
+
     def multiply(self, s: Gemm, choice: GemmChoice, engine: Engine) -> Cost:
         """A gemm that the matrix unit does by itself."""
         busy = ceil(self._multiply(s, choice))
@@ -85,6 +92,8 @@ class Rates:
                 return self._move(s)
             case Reduce() | Scan():
                 return _count(s.src) / self.lanes + CROSS + self._loads(s, _count(s.src))
+            case If() if not s.other:
+                return START + SELDOM * sum(self._elements(x, 1) for x in s.then)
             case Parallel() | For():
                 return START + self._elements(s, 1)
             case _:

@@ -14,6 +14,7 @@ from .bounds import critical_cycle, relaxed
 from .compact import compacted
 from .links import Links
 from .model import Body, Op
+from .pressure import excess
 from .timing import Timing
 
 MOST = 300  # orders that are tried
@@ -26,8 +27,10 @@ def exchanged(links: Links, times: Timing, bound: int) -> Timing:
         for order in _neighbours(links, times):
             left -= 1
             if _shorter(links, order, times.interval):
-                times = compacted(links, order, bound) or times
-                break
+                found = compacted(links, order, bound)
+                if found is not None and excess(links.body, found) <= excess(links.body, times):
+                    times = found
+                    break
             if not left:
                 return times
         else:

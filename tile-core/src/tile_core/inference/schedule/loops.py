@@ -10,6 +10,7 @@ from ...graph import Graph, Loop
 from ...hardware import TargetInfo
 from ...layout.layout import Layout
 from ...program import For, Launch
+from ..adding import BoxAdd, staging
 from ..bulk import BoxCopy
 from ..model import GemmChoice
 from ..teams import Teams
@@ -40,12 +41,13 @@ def schedules(
     num_stages: Mapping[str, int | None] | None = None,
     bulk: Mapping[str, BoxCopy] | None = None,
     optimal: bool = False,
+    adds: Mapping[str, BoxAdd] | None = None,
 ) -> dict[str, Schedule]:
     """The schedule of each innermost loop with an op on an asynchronous engine. ``engine_of`` names that of each node.
 
     ``num_stages``: slots of rings that copies fill, by name of the loop (None: as many as needed and a few more); by default
-    what the loop says. ``bulk``: boxes of the copies that an engine does. ``optimal``: a solver looks for better schedules. A
-    loop that tells its iterations more than tiles, or may end early, has no schedule.
+    what the loop says. ``bulk``: boxes of the copies that an engine does; ``adds``: the sums that it does. ``optimal``: a solver
+    looks for better schedules. A loop that tells its iterations more than tiles, or may end early, has no schedule.
 
     Raises:
         KernelError: the slots that the user pinned do not fit into shared memory.
@@ -62,6 +64,7 @@ def schedules(
             launch.stmt.thread_count,
             bulk or {},
             Teams.of(launch.stmt),
+            adds or {},
         )
         readers = [
             Reader(region, facts, pinned(r.stmt, num_stages, r.name), Pins.of(region))
@@ -90,7 +93,8 @@ def _launch(
 ) -> dict[str, Schedule]:
     """Schedules of the loops of one launch, which share its memory: all rings exist at once."""
     shared = facts.info.space(str(Space.SHARED))
-    room = (shared.capacity if shared else 0) - _kept(facts.info)
+    assert isinstance(launch.stmt, Launch)
+    room = (shared.capacity if shared else 0) - _kept(facts.info) - staging(graph, facts.adds, launch.stmt)
     tiles = {
         b: facts.bytes(b)
         for n in graph.nodes

@@ -44,13 +44,14 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class Stream:
     """One agent. ``registers`` a thread may hold in tiles (0: not limited). ``cooperative``: several warps, which drift apart
-    and share work through memory.
+    and share work through memory. ``budget``: registers that its tiles should take at once (0: any number).
     """
 
     name: str
     threads: int = 1
     registers: int = 0
     cooperative: bool = False
+    budget: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from .compact import compacted, in_program_order, soonest
 from .exchange import exchanged
 from .model import PIN, Body, Dep, Storage, fits
 from .patience import patient
+from .pressure import excess
 from .timing import Timing
 from .undisturbed import moved
 
@@ -27,6 +28,7 @@ ROUNDS = (  # interval over its bound; how much importance is shaken in each att
 )
 GROWTHS = (1, 1.06, 1.2, 1.5, 2, 4)  # interval over its bound, where the user has fixed stages
 STARTS = 2  # orders that are made better
+LONGER = 1.08  # an interval that is so much longer is worth a thing that is nowhere promised
 SLOWER = 1.25  # an interval that is so much longer costs more than products one after the other
 NEARER = (
     (0.6, CYCLE),
@@ -64,23 +66,43 @@ def polished(tables: Tables, times: Timing, bound: int) -> Timing:
 def _exchanged(tables: Tables, times: Timing, bound: int) -> Timing:
     """The times in a better order, if rings still fit."""
     out = settled(tables, exchanged(tables.links, times, bound))
-    return out if fits(tables.body, out.depth) else times
+    return out if _as_good(tables.body, out, times) else times
 
 
 def _undisturbed(tables: Tables, times: Timing, bound: int) -> Timing:
-    """The times with the writes of products' registers in front of them, unless that takes much longer by these costs."""
-    order = moved(tables.body, tuple(tables.deps), times)
-    found = None if order is None else compacted(tables.links, order, bound)
-    if found is None or found.interval > SLOWER * times.interval:
+    """The times with the writes of products' registers in front of them, unless that takes much longer by these costs.
+
+    Writes behind a wait stay where they are if moving them takes longer.
+    """
+    out = _written_early(tables, times, bound, True)
+    if out is None or out.interval > LONGER * times.interval:
+        some = _written_early(tables, times, bound, False)
+        if some is not None and (out is None or out.interval > LONGER * some.interval):
+            return some
+    return times if out is None else out
+
+
+def _written_early(tables: Tables, times: Timing, bound: int, behind_waits: bool) -> Timing | None:
+    """The times with such writes in front; None if that takes much longer, or more registers."""
+    order = moved(tables.body, tuple(tables.deps), times, behind_waits)
+    if order is None:
         return times
+    found = compacted(tables.links, order, bound)
+    if found is None or found.interval > SLOWER * times.interval:
+        return None
     out = settled(tables, found)
-    return out if fits(tables.body, out.depth) else times
+    return out if _as_good(tables.body, out, times) else None
+
+
+def _as_good(body: Body, new: Timing, old: Timing) -> bool:
+    """Whether rings fit, and tiles take no more registers beyond what there is than before."""
+    return fits(body, new.depth) and excess(body, new) <= excess(body, old)
 
 
 def _patient(tables: Tables, times: Timing) -> Timing:
     """The times with idle clocks put to use, if rings still fit."""
     out = settled(tables, patient(tables.links, times))
-    return out if fits(tables.body, out.depth) else times
+    return out if _as_good(tables.body, out, times) else times
 
 
 def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:
@@ -93,7 +115,9 @@ def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:
         a = Attempt(tables, interval)
         if a.run(rng, noise, critical if cycle else frozenset()):
             found.extend(filter(None, (_closest(tables, a.times(), bound),)))
-        return bool(found) and found[-1].interval == bound and fits(tables.body, found[-1].depth)
+        last = found[-1] if found else None
+        fine = last is not None and fits(tables.body, last.depth) and not excess(tables.body, last)
+        return fine and last is not None and last.interval == bound
 
     for growth, attempts in ROUNDS:
         if any(attempt(int(bound * growth), noise, cycle) for noise, cycle in attempts):
@@ -105,7 +129,8 @@ def _search(tables: Tables, bound: int, rng: random.Random) -> Timing | None:
         best = min((t.interval for t in found), default=0)
         if best and attempt((bound + best) // 2, noise, cycle):
             break
-    better = (_exchanged(tables, t, bound) for t in sorted(found, key=lambda t: t.interval)[:STARTS])
+    starts = sorted(found, key=lambda t: (excess(tables.body, t), t.interval))[:STARTS]
+    better = (_exchanged(tables, t, bound) for t in starts)
     return min((*found, *better), key=lambda t: _key(tables.body, t), default=None)
 
 
@@ -131,9 +156,9 @@ def _closest(tables: Tables, times: Timing, bound: int) -> Timing | None:
     return settled(tables, times)
 
 
-def _key(body: Body, t: Timing) -> tuple[bool, int, int]:
-    """Less for what fits into memory, then for the shorter interval, then for fewer iterations in flight."""
-    return not fits(body, t.depth), t.interval, t.flight
+def _key(body: Body, t: Timing) -> tuple[bool, int, int, int]:
+    """Less for what fits into memory, then into registers, then for the shorter interval, then for fewer iterations in flight."""
+    return not fits(body, t.depth), excess(body, t), t.interval, t.flight
 
 
 def _largest(body: Body, depth: Mapping[str, int]) -> Storage | None:

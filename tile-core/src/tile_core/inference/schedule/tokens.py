@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from .cooperative import Meetings, crossing, meetings
 from .model import BARRIER, GROUP, INTERLOCK, MEET, RELAY, SIGNAL, Body, Dep, Op, done, work
 from .order import Label, Order
+from .pressure import pressure
 from .program import Places, Schedule, Step, Token, Wait
 from .relays import summed
 from .slots import sized
 from .timing import Timing
 
+SPARE = 16  # registers that should be left over
 MEETING = 4  # clocks of a barrier whose warps all arrive together
 
 
@@ -50,16 +52,19 @@ def rotated(body: Body, stream: str, times: Timing, meets: bool = False) -> tupl
     """The steps of a stream in issue order, turned so that the prologue is shortest.
 
     With ``meets`` first of all so that few products are at work where an iteration ends: behind a barrier the compiler does not
-    know any more which ones were begun before (NVRTC's C7514), and waits for each.
+    know any more which ones were begun before (NVRTC's C7514), and waits for each. Where registers are scarce before that so that
+    products of few iterations are in a step: what iterations hand over, and the first and last steps by themselves, takes more.
     """
     mine = [o for o in body.ops if o.stream == stream]
-    interval, found = times.interval, list[tuple[tuple[int, int, int], int, dict[str, int]]]()
+    scarce = meets and 0 < body.stream[stream].budget < pressure(body, times, stream) + SPARE
+    interval, found = times.interval, list[tuple[tuple[int, ...], int, dict[str, int]]]()
     begins = {times.issue[o.name] % interval for o in mine} if times.origin is None else {times.origin}
     for origin in sorted(begins) if mine else ():
         stage = {o.name: (times.issue[o.name] - origin) // interval for o in mine}
         low = min(stage.values())
         working = sum(_works_at(body, times, o, origin) for o in mine) if meets else 0
-        key = working, max(stage.values()) - low, sum(stage.values()) - low * len(mine)
+        parts = len({stage[o.name] for o in mine if o.asynchronous}) if scarce else 0
+        key = parts, working, max(stage.values()) - low, sum(stage.values()) - low * len(mine)
         found.append((key, origin, {n: s - low for n, s in stage.items()}))
     if not found:
         return ()

@@ -1,7 +1,8 @@
 """Registers of products are written before the products that run together, not between them.
 
 Of two asynchronous products G and H of one queue, where H is issued while G runs, the accumulators and register operands of H
-must not be written after G was issued: the compiler then waits for G first (NVRTC's C7515 and C7517), and nothing overlaps. Takes
+must not be written after G was issued: the compiler then waits for G first (NVRTC's C7515 and C7517), and nothing overlaps. Behind
+a wait for an older product NVRTC 13 does not mind, but that is nowhere said, so it is used only where it gains much. Takes
 times, moves such writes, and what they need, in front of G, and gives the shortest times of that order.
 """
 
@@ -11,16 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .model import GROUP, PIN, REGISTER, Body, Dep, Op
+from .patience import waits
 from .timing import Timing
 
 Instance = tuple[str, int]  # an op, and which iteration of it
 
 
-def moved(body: Body, deps: tuple[Dep, ...], times: Timing) -> Timing | None:
-    """The order with the writes in front; None if none stands between products. Clocks are of no meaning, only the order is."""
+def moved(body: Body, deps: tuple[Dep, ...], times: Timing, behind_waits: bool = True) -> Timing | None:
+    """The order with the writes in front; None if none stands between products. Clocks are of no meaning, only the order is.
+
+    ``behind_waits``: also writes before which the stream waits for another product.
+    """
     issue = dict(times.issue)
     changed = False
-    for first, _, writes in _disturbed(body, deps, times):
+    for first, _, writes in _disturbed(body, deps, times, behind_waits):
         ahead = _with_sources(body, deps, times, first, writes)
         if ahead is None:
             continue
@@ -35,12 +40,12 @@ def moved(body: Body, deps: tuple[Dep, ...], times: Timing) -> Timing | None:
 
 def disturbed(body: Body, deps: Sequence[Dep], times: Timing) -> frozenset[tuple[str, str, str]]:
     """(G, H, op) of all writes to registers of H between products G and H that run together."""
-    found = _disturbed(body, tuple(deps), times)
+    found = _disturbed(body, tuple(deps), times, True)
     return frozenset((first[0], h, x[0]) for first, h, writes in found for x in writes)
 
 
 def _disturbed(
-    body: Body, deps: tuple[Dep, ...], times: Timing
+    body: Body, deps: tuple[Dep, ...], times: Timing, behind_waits: bool
 ) -> Iterator[tuple[Instance, str, list[Instance]]]:
     """(G, H of iteration 0, writes between them) of products that run together."""
     for g, h in together(body):
@@ -49,7 +54,9 @@ def _disturbed(
         if any(_waits(deps, first, x) for x in between):
             continue
         own = writers(body, h)
-        writes = [x for x in between if x[0] in own]
+        heard = min((_at(times, x) for x in between if waits(body, deps, body.op[x[0]])), default=None)
+        until = times.issue[h] if behind_waits or heard is None else heard
+        writes = [x for x in between if x[0] in own and _at(times, x) < until]
         if writes:
             yield first, h, writes
 

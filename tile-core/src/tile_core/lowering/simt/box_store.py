@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 
 from ...dtypes import DType
 from ...expr import Buffer, Expr, Space, Var, binary, const
-from ...inference.bulk import BoxCopy, boxes
+from ...inference.bulk import BoxCopy, boxes, part_of
 from ...inference.model import GemmChoice
 from ...layout.layout import Layout
 from ...layout.panels import span_tile
@@ -26,7 +26,8 @@ MOST_BUFFERS = 4
 @dataclass
 class BoxStore:
     """Stores of one team of a launch. ``spare``: bytes of shared memory that they may take; ``box``: the parameter of a tensor's
-    boxes; ``free``: tiles that nobody uses any more when results are stored.
+    boxes; ``free``: tiles that nobody uses any more when results are stored. ``sums``: staging tiles by name of the sum;
+    ``proven``: sums that begin inside their tensor in any iteration.
     """
 
     context: Context
@@ -36,6 +37,8 @@ class BoxStore:
     spare: int
     free: tuple[Buffer, ...] = ()
     staged: list[Buffer] = field(default_factory=list[Buffer])
+    sums: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
+    proven: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         rules, engines = self.context.plan.info.bulk, self.context.instructions.bulk
@@ -89,13 +92,7 @@ class BoxStore:
 
     def part(self, dst: Region, rows: int, width: int, column: int) -> Region:
         """The box of the region that this group's piece from ``column`` on covers."""
-        kept = [n for n, p in enumerate(dst.point) if not p][-2:]
-        start, extent = list(dst.start), list(dst.extent)
-        if len(kept) == 2:
-            start[kept[0]] = binary("+", start[kept[0]], binary("*", self.group, rows))
-            start[kept[1]] = binary("+", start[kept[1]], column)
-            extent[kept[0]], extent[kept[1]] = rows, width
-        return replace(dst, start=tuple(start), extent=tuple(extent), whole=False)
+        return part_of(dst, rows, width, binary("*", self.group, rows), column)
 
     def starts_inside(self, found: BoxCopy) -> bool:
         """A box that begins before the tensor cannot be stored."""
@@ -116,6 +113,14 @@ class BoxStore:
         self.staged.append(out)
         self.spare -= elements * dtype.bits // 8
         return out
+
+    def adding(self, s: Stmt, elements: int, dtype: DType) -> Buffer:
+        """Staging tiles of a sum, which no other op has: room was kept for them."""
+        name = self.context.name_of(s)
+        if name not in self.sums:
+            self.sums[name] = self.context.scratch("added", elements, dtype)
+            self.staged.append(self.sums[name])
+        return self.sums[name]
 
     def room(self, dtype: DType) -> int:
         """Bytes that stores of a type may take: what is spare, or the largest tile of that type that is free."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...dtypes import BOOL
 from ...expr import Var, binary
 from ...program import Bind, Copy, For, If, Place, Stmt
+from .add_role import AddRole
 from .following import waiting
 from .telling import COPY
 
@@ -33,6 +34,7 @@ class CopyRole:
         return (
             *roles.quota(COPY),
             If(binary("<", context.thread, first), (roles.engines.elected(chosen), work)),
+            *AddRole(roles).statements(),
         )
 
     def copying(self, s: Stmt) -> Iterator[Stmt]:

@@ -10,10 +10,10 @@ from ...dtypes import INT32
 from ...expr import Buffer, Var
 from ...expr.intervals import Interval
 from ...hardware import BulkRules
+from ...inference import quotas
 from ...inference.teams import FRONT, OWN, Teams
 from ...program import Alloc, Bind, Copy, For, Launch, Stmt, Sync
 from ...program.visit import read_storages, written_storages
-from . import quotas
 from .context import Context, Team
 from .instructions import BulkEngines
 from .telling import COPY
@@ -52,13 +52,16 @@ class Crew:
         free = list(rings) if self.reusing else []
         return tuple(free[0::2] if stream == OWN else free[1::2])
 
-    def quota(self, stream: str, engines: BulkEngines, resident: int) -> tuple[Stmt, ...]:
-        """Registers move from the threads that copy to those that compute, if these could use them."""
+    def quota(self, stream: str, engines: BulkEngines, resident: int, needed: int) -> tuple[Stmt, ...]:
+        """Registers move from the threads that copy to those that compute, if these could use them.
+
+        ``needed``: registers that the tiles of one of the user's threads take at once.
+        """
         group = self.rules.group
         if self.teams is not None:
             mine = quotas.apart(self.groups, group, resident)[(COPY, OWN, FRONT).index(stream)]
             return (engines.registers(mine, mine > quotas.at_first(self.groups + 2, group, resident)),)
-        shares = quotas.alike(self.groups, group, resident)
+        shares = quotas.alike(self.groups, group, resident, needed)
         if shares is None:
             return ()
         return (engines.registers(shares[stream != COPY], stream != COPY),)

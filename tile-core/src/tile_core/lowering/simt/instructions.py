@@ -231,6 +231,10 @@ class BulkEngines(Protocol):
         """Copy one box from shared memory; it belongs to the next group that is committed."""
         ...
 
+    def add(self, box: Var, start: Sequence[Expr], source: Place) -> Stmt:
+        """Add one box in shared memory to a tensor, each element atomically; it belongs to the next group of stores."""
+        ...
+
     def commit(self, engine: str) -> Stmt: ...
 
     def settle(self, engine: str, pending: int) -> Stmt:

@@ -28,7 +28,8 @@ class KernelSteps:
     those steps, where the waits of the loop's own steps are missing. ``turns``: the first and the last op that groups of
     threads do in turn; ``begin`` and ``end`` of a turn. ``masked``: from which kernel step on, given
     its counter, seldom steps have something to do; ``seldom`` is told whether they have in what is lowered next.
-    ``ahead``: what an op does before its waits, given the iteration. ``closing``: the end of each whole kernel step.
+    ``ahead``: what an op does before its waits, given the iteration. ``closing``: the end of each kernel step, of those after the
+    loop apart.
     """
 
     context: Context
@@ -55,7 +56,7 @@ class KernelSteps:
     def statements(self) -> Iterator[Stmt]:
         extent, first, k = self.loop.extent, self.apart, self.counter()
         for n in range(first):
-            body = [s for step in self.steps for s in self.early(step, n)]
+            body = [*(s for step in self.steps for s in self.early(step, n)), *self.closing]
             yield UniformIf(binary(">", extent, n), tuple(body), span=self.loop.span)
         edge = self.masked(k)
         if edge is None:

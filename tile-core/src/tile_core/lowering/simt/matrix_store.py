@@ -1,5 +1,7 @@
 """Sums from registers to a tile in shared memory, rounded, as 8x8 matrices: an operand of the next product.
 
+What was rounded before is stored as it is.
+
 Four matrices go with one instruction and one address of each thread, where stores of pairs would take eight (PTX ISA, stmatrix).
 """
 
@@ -10,11 +12,11 @@ from collections.abc import Iterator
 from ...expr import Buffer, Expr, Space, binary, const
 from ...inference.model import GemmChoice
 from ...inference.problem import is_whole
-from ...layout.layout import Axis, Layout, grouped
+from ...layout.layout import Axis, Layout, grouped, same
 from ...program import Copy, Stmt
 from .context import Context
 from .instructions import BulkEngines
-from .staged_results import COLUMNS, ROWS, StagedMatrices, rows_of_threads
+from .staged_results import COLUMNS, ROWS, StagedMatrices, StagedWords, rows_of_threads
 
 
 def matrix_store(
@@ -26,12 +28,16 @@ def matrix_store(
     layout = context.layouts.get(tile)
     if choice is None or layout is None or tile.space is not Space.SHARED or tile.shape != sums.shape:
         return None
-    if sums.dtype.name != "float32" or rows_of_threads(choice.c) or not _matrices(tile, layout):
+    words = sums.dtype == tile.dtype and StagedWords.fits(choice.c)
+    if not (words or sums.dtype.name == "float32") or rows_of_threads(choice.c):
+        return None
+    if not _matrices(tile, layout):
         return None
     rows = choice.c.shape[0] // groups
     registers, flat = context.register_file(sums), context.tiles[tile]
     first = context.simple(binary("*", group, rows))
-    staged = StagedMatrices(context, engines, choice.c, layout, registers, flat, s, first, rows)
+    kind = StagedWords if words else StagedMatrices
+    staged = kind(context, engines, choice.c, layout, registers, flat, s, first, rows)
     return staged.write(context.slots.get(tile, const(0)), 0)
 
 
@@ -40,7 +46,7 @@ def _made_by(context: Context, sums: Buffer, groups: int) -> GemmChoice | None:
     rules, layout = context.plan.info.bulk, context.plan.layouts.get(sums)
     for choice in context.plan.atoms.values() if rules and layout and not layout.padded else ():
         on_engine = choice.atom is not None and choice.atom.threads == (rules.group if rules else 0)
-        if on_engine and choice.c == layout and choice.warps == (groups, 1):
+        if on_engine and layout is not None and same(choice.c, layout) and choice.warps == (groups, 1):
             return choice if choice.c.shape[0] % (ROWS * groups) == 0 else None
     return None
 

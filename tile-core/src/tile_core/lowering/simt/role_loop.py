@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...dtypes import BOOL, INT32
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const, loads, substitute
@@ -14,9 +14,18 @@ from ...expr.intervals import Interval
 from ...inference.schedule.model import MEET
 from ...inference.schedule.program import Schedule, Token, Wait
 from ...inference.schedule.rescaling import rescaled
-from ...program import Bind, Copy, For, Gemm, If, Stmt, Store
-from ...program.visit import mapped, statements, touched_storages, written_buffers, written_storages
+from ...program import AtomicTile, Bind, Copy, For, Gemm, If, Stmt, Store
+from ...program.visit import (
+    mapped,
+    read_storages,
+    statements,
+    touched_storages,
+    written_buffers,
+    written_storages,
+)
+from ...verification.bounds import ranges_of
 from .barriers import UniformIf
+from .box_add import proves_inside
 from .engine_gemm import hold
 from .kernel_steps import KernelSteps
 from .late_sums import late_sums
@@ -61,6 +70,8 @@ class RoleLoop:
         sums = self.roles.sums if self.computes else None
         if sums and (kept := [c for c in self.accumulators() if c not in self.fresh()]):
             yield from (*sums.put(*kept), sums.meet(), sums.memory.after())
+        if self.computes:
+            self.prove_sums()
         base: Expr = const(0)
         loop = self.loop
         if isinstance(loop.extent, Expr) and next(loads(loop.extent), None) is not None:
@@ -109,6 +120,15 @@ class RoleLoop:
             yield Store(self.counter, (), binary("+", base, loop.extent))
         else:
             yield from self.drained(loop.extent)
+
+    def prove_sums(self) -> None:
+        """Where sums begin, for any iteration: steps of iterations that began before the loop have other expressions for it."""
+        outside = self.context.known
+        self.context.known = outside.having(dict(ranges_of(self.loop)))
+        for s in self.ops.values():
+            if isinstance(s, AtomicTile):
+                proves_inside(self.roles.team_stores, cast(AtomicTile, self.renamed(s, self.binds)))
+        self.context.known = outside
 
     @cached_property
     def in_turn(self) -> tuple[str, str]:
@@ -170,6 +190,7 @@ class RoleLoop:
             if isinstance(s, Gemm) and self.roles.on_engine(op):
                 yield from self.multiply(op, s, iteration, instance)
             else:
+                self.roles.adder.instance = instance
                 own = self.roles.lower((self.renamed(s, values) if values else s,))
                 if self.schedule.ops[op].seldom:
                     own = self.if_any(s, own)
@@ -255,12 +276,18 @@ class RoleLoop:
         return out
 
     def register_operands(self) -> list[Buffer]:
-        """Fragments that products multiply.
+        """Fragments that products multiply before the step fills them anew.
 
         Held in front of the products that run together: a compiler that converts one between them would wait for the first.
         """
         found = (s.a.buffer.storage for s in self.products() if s.a.buffer.space is Space.FRAGMENT)
-        return list(dict.fromkeys(found))
+        steps = [self.ops[t.op] for t in self.schedule.streams[self.stream] if t.op in self.ops]
+
+        def begins_full(c: Buffer) -> bool:
+            first = next(s for s in steps if c in touched_storages(s))
+            return all(c != b.storage for s in statements((first,)) for b in written_buffers(s))
+
+        return [c for c in dict.fromkeys(found) if begins_full(c)]
 
     def operands_of_threads(self, s: Gemm) -> set[Buffer]:
         """Operands in shared memory that these threads write, and not only a copy engine or the other team."""
@@ -366,7 +393,21 @@ class RoleLoop:
         if used and wait:
             yield self.engines.settle("tensor", 0)
         for c in used:
-            yield hold(self.context, self.engines, c)
+            if c in self.lasting or not self.roles.scarce:
+                yield hold(self.context, self.engines, c)
+
+    @cached_property
+    def lasting(self) -> set[Buffer]:
+        """What is read when whole kernel steps are over: by steps of iterations that began before, or behind the loop.
+
+        To name other accumulators there would keep registers taken.
+        """
+        late = [self.ops[s.op] for s in self.schedule.streams[self.stream] if s.stage and s.op in self.ops]
+        inside = {id(s) for s in statements((self.loop,))}
+        outer = [s for s in statements(self.roles.launch.body) if id(s) not in inside]
+        found = {b for s in (*statements(late), *outer) for b in read_storages(s)}
+        sums = (s for s in (*statements(late), *outer) if isinstance(s, Gemm) and not s.clear)
+        return found | {s.c.buffer.storage for s in sums}
 
     def fetched(self, sums: Sums, extent: int | Expr) -> Iterator[Stmt]:
         """After the loop the sums are in the registers; without an iteration a fresh one was never in the engine's memory."""

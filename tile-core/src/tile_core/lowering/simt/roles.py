@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ...dtypes import HANDLE, INT32, UINT64
 from ...errors import InternalError
 from ...expr import Buffer, Expr, Load, Var, binary, const
 from ...expr.intervals import Interval
+from ...inference import quotas
+from ...inference.adding import staging
 from ...inference.bulk import BoxCopy
+from ...inference.schedule.pressure import pressure
 from ...inference.schedule.program import Schedule
 from ...inference.teams import FRONT, OWN
-from ...program import Bind, Copy, Fill, For, Gemm, If, Launch, Stmt, Sync
+from ...program import AtomicTile, Bind, Copy, Fill, For, Gemm, If, Launch, Stmt, Sync
 from ...program.visit import statements
-from . import quotas
+from .adder import Adder
 from .arena import Arena, placed_tiles
 from .arriving import arriving
 from .barriers import Pending, synchronised
+from .box_add import box_add
 from .box_store import GROUP_BARRIERS, BoxStore
 from .boxes import BoxMap
 from .context import Context
@@ -88,9 +93,10 @@ class Roles:
         groups = launch.thread_count // info.bulk.group
         copying = info.bulk.group * quotas.FEW_REGISTERS.get(groups, quotas.FEWEST_REGISTERS) if ahead else 0
         used = tile_bytes(context.plan, launch, own) + RESERVED + groups * STAGING
+        used += staging(context.plan.graph, context.plan.adds, launch)
         blocks = resident(context.plan, launch, copying, used)
         return Roles(
-            context, launch, lower, loops, way(context, launch, loops.values(), ahead, blocks), blocks
+            context, launch, lower, loops, way(context, launch, tuple(loops.values()), ahead, blocks), blocks
         )
 
     def __post_init__(self) -> None:
@@ -164,7 +170,10 @@ class Roles:
             if self.teams is not None
             for token, found in arriving(plan, s, ops_of(self.context, self.loops[name]), kept).items()
         }
+        adding = self.loops if self.copies_ahead and self.sharing is None else {}
+        self.adder = Adder.of(self.context, self.engines, self.launch, adding, self.groups, group)
         more = {"finished": self.groups, "memory": 0} if self.sums_apart else {}
+        more |= self.adder.words
         tokens = (*named, *self.leads.tokens())
         self.telling = Telling(
             self.context,
@@ -179,6 +188,7 @@ class Roles:
         self.signals = Signals(
             self.context, self.engines, tokens, self.telling.arrivals, self.telling.parts, more
         )
+        self.adder.signals = self.signals
         turn_barriers = GROUP_BARRIERS + self.groups
         self.turns = Turns(self.context, self.engines, self.group, self.groups, group, turn_barriers)
 
@@ -212,7 +222,8 @@ class Roles:
 
     def _spare(self) -> int:
         """Bytes of shared memory that are left."""
-        return spare(self.context.plan, self.rings, self.sizes, self.resident) - RESERVED
+        used = staging(self.context.plan.graph, self.context.plan.adds, self.launch) + RESERVED
+        return spare(self.context.plan, self.rings, self.sizes, self.resident) - used
 
     def run(self) -> Launch:
         """The whole launch: tokens are set up, then each role goes its way."""
@@ -259,7 +270,20 @@ class Roles:
 
     def quota(self, stream: str) -> tuple[Stmt, ...]:
         """Registers of a role, where there are several."""
-        return self.crew.quota(stream, self.engines, self.resident) if self.copies_ahead else ()
+        if not self.copies_ahead:
+            return ()
+        return self.crew.quota(stream, self.engines, self.resident, self.needed)
+
+    @cached_property
+    def needed(self) -> int:
+        """Registers that the tiles of one of the user's threads take at once."""
+        own = (s for s in self.schedules.values() if OWN in s.streams)
+        return max((pressure(s.body, s.times, OWN) for s in own), default=0)
+
+    @property
+    def scarce(self) -> bool:
+        """Whether threads that compute need registers of those that copy."""
+        return quotas.scarce(self.groups, self.rules.group, self.resident, self.needed)
 
     def own_roles(self) -> tuple[Stmt, ...]:
         """What the user's threads do, and the front where there is one."""
@@ -332,6 +356,8 @@ class Roles:
                 return iter(() if absorbed else (zero(self.context, self.engines, s.dst.buffer),))
             case Gemm() if self.on_engine_now(s):
                 return Products(self).at_once(s)
+            case AtomicTile():
+                return box_add(self.team_stores, s, self.adder)
             case Copy() if id(s) in self.leads.copies:
                 return self.leads.wait(s, self.signals)
             case Copy():

@@ -63,9 +63,10 @@ class Signals:
         places += [(self.own(name), count) for name, count in self.more.items() if count]
         return tuple(self.engines.prepare(places))
 
-    def own(self, name: str) -> Place:
-        """A word of the launch itself."""
-        return Place(self.words, (const(self.first["", name]),), "rw", window=True)
+    def own(self, name: str, behind: Expr | int = 0) -> Place:
+        """A word of the launch itself, or one so far behind it."""
+        at = self.context.simple(binary("+", const(self.first["", name]), behind))
+        return Place(self.words, (at,), "rw", window=True)
 
     def slot(self, token: Token, instance: Expr) -> Expr:
         return self.context.simple(binary("truncmod", instance, token.slots))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
-from ...dtypes import UINT32, DType
-from ...expr import Buffer, Expr, Load, Var, binary, cast, const
+from ...dtypes import INT32, UINT32, DType
+from ...errors import InternalError
+from ...expr import Buffer, Expr, Load, Select, Var, binary, cast, const
 from ...layout.layout import Axis, Layout
-from ...program import Copy, Place, Stmt, Store
+from ...program import AtomicTile, Bind, Copy, Place, Stmt, Store
 from .context import Context, coordinate
 from .instructions import BulkEngines
 from .places import swizzled
@@ -38,7 +40,7 @@ class Staged(ABC):
     layout: Layout
     registers: Buffer
     stage: Buffer
-    s: Copy
+    s: Copy | AtomicTile
     first: Expr = const(0)
     height: int = 0
 
@@ -65,6 +67,24 @@ class Staged(ABC):
         place = coordinate(self.layout, (row, column), Axis.MEMORY, self.context)
         inside = self.context.simple(swizzled(place, self.layout.swizzle))
         return binary("+", self.context.simple(at), inside)
+
+    def origin(self, at: Expr, row: Expr, column: Expr) -> Bind:
+        """A name for where an element is; others are ``near`` it."""
+        self.named = Var("near", INT32, self.context.unique("near"))
+        return Bind(self.named, self.context.simple(self.element(at, row, column)))
+
+    def near(self, row: int, column: int) -> Expr:
+        """Where the element is that lies so far from the named one, whose own place has zeros in these bits.
+
+        The bits that a swizzle changes are exchanged by themselves, all else is a constant: one address serves many elements.
+        """
+        extra = [c ^ (1 << j) for j, c in enumerate(self.layout.swizzle.columns)]
+        sources = [j for j, e in enumerate(extra) if e]
+        far = self.layout.place((row, column)).get(Axis.MEMORY, 0)
+        inside = far % (1 << sources[0]) if sources else 0
+        if sources and (far - inside) % (1 << sources[-1] + 1):
+            raise InternalError(f"a swizzle moves what lies {row} rows and {column} columns away")
+        return binary("+", binary("^", self.named, inside), far - inside)
 
     def value(self, row: int, column: int) -> Expr:
         """A register of this thread: the element so far from its first one."""
@@ -120,6 +140,74 @@ class StagedMatrices(Staged):
                 across = binary("+", binary("*", binary("%", lane, 4), 2), c + e)
                 value = cast(self.value(block + low, column + c + e), self.dtype)
                 yield Store(self.stage, (self.element(at, there, across),), value, span=self.s.span)
+
+
+@dataclass
+class StagedPairs(StagedMatrices):
+    """Neighbours of 32 bits as they are: each pair with one instruction. ``beside``: groups that have columns of the accumulator.
+
+    Half a subgroup writes 32 bytes of four rows at a time. A swizzle that exchanges the two places of 16 bytes of every other row
+    leaves these rows in the same banks, so threads of odd rows write the pair of another column meanwhile.
+    """
+
+    beside: int = 1
+
+    @property
+    def turned(self) -> int:
+        """So many columns away is what odd rows write; 0: rows do not meet."""
+        exchanged = self.layout.swizzle(self.width) ^ self.width
+        return self.width // 2 if exchanged == VECTOR // self.dtype.bytes and self.width > 2 * COLUMNS else 0
+
+    def write(self, at: Expr, column: int) -> Iterator[Stmt]:
+        """Those of all columns, into one staging tile behind the other."""
+        vectors = self.context.instructions.vectors
+        size = 2 * self.dtype.bytes
+        pieces = range(column, self.c.shape[1] // self.beside, self.width)
+        if vectors is None or size not in vectors.widths or self.dtype != self.registers.dtype:
+            for n, first in enumerate(pieces):
+                yield from super().write(binary("+", at, n * prod(self.layout.shape)), first)
+            return
+        row, lane = self.lane()
+        line, odd = binary("//", lane, 4), binary("%", binary("//", lane, 4), 2)
+        across = binary("+", binary("*", binary("%", lane, 4), 2), binary("*", odd, self.turned))
+        yield self.origin(at, binary("+", row, line), across)
+        chosen = self.context.private("pair", 2, self.dtype)
+        for n, first in enumerate(pieces):
+            for low in (block + x for block in range(0, self.rows, ROWS) for x in (0, COLUMNS)):
+                for c in range(0, self.width, COLUMNS):
+                    there = binary("+", self.near(low, c), n * prod(self.layout.shape))
+                    to = Place(self.stage, (self.context.simple(there),), "w", aligned=size)
+                    for e in (0, 1):
+                        mine, other = (self.value(low, first + x + e) for x in (c, c ^ self.turned))
+                        value = Select(binary("==", odd, 1), other, mine, lazy=False) if self.turned else mine
+                        yield Store(chosen, (const(e),), value)
+                    yield vectors.move(to, Place(chosen, (const(0),), aligned=size), size)
+
+
+@dataclass
+class StagedWords(StagedMatrices):
+    """Registers of 16 bits, two neighbours to a word already, as 8x8 matrices."""
+
+    def write(self, at: Expr, column: int) -> Iterator[Stmt]:
+        row, lane = self.lane()
+        yield self.origin(
+            at,
+            binary("+", row, binary("%", lane, 2 * COLUMNS)),
+            binary("*", binary("//", lane, 2 * COLUMNS), const(COLUMNS)),
+        )
+        for block in range(0, self.rows, ROWS):
+            for c in range(0, self.width, 2 * COLUMNS):
+                first = self.c.place((block, column + c))[Axis.REGISTER]
+                words = Place(self.registers, (const(first),), "r", "const u32")
+                yield self.engines.store_matrices(
+                    Place(self.stage, (self.near(block, c),), "w", window=True), words
+                )
+
+    @staticmethod
+    def fits(c: Layout) -> bool:
+        """Whether the words of four matrices are neighbours in the registers, in the order of the matrices."""
+        wanted = {(0, 1): 1, (8, 0): 2, (0, 8): 4}
+        return all(c.place(x).get(Axis.REGISTER, 0) == n for x, n in wanted.items())
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from ...program import For, Launch
 from .context import Context
@@ -10,7 +10,7 @@ from .persistent import Walk, walk
 from .uneven import deal, has_many, lengths, rising, varying
 
 
-def way(context: Context, launch: Launch, loops: Collection[For], ahead: bool, blocks: int) -> Walk:
+def way(context: Context, launch: Launch, loops: Sequence[For], ahead: bool, blocks: int) -> Walk:
     """The way, where copies may run ahead and so many blocks are at work on a core.
 
     A block whose copies run ahead goes on to its next tile without a pause. Others are better replaced by the next one, and so are
@@ -20,7 +20,7 @@ def way(context: Context, launch: Launch, loops: Collection[For], ahead: bool, b
     sharing = context.plan.sharing.get(number)
     even = next(lengths(launch, loops), None) is None
     first, differs = rising(context, launch, loops), varying(context, launch, loops)
-    dealt = deal(context, launch, tuple(loops), differs, blocks) if ahead and sharing is None else None
+    dealt = deal(context, launch, loops, differs, blocks) if ahead and sharing is None else None
     many = sharing is None and has_many(context, launch, blocks)
     return walk(
         context,

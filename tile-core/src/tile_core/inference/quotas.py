@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 FEW_REGISTERS = {1: 56, 2: 40, 3: 32}  # of a thread that only starts copies, by how many groups compute
+LEAST_REGISTERS = 24  # of such a thread (PTX ISA, setmaxnreg), where the others need what it can do without
+ADDRESSES = 28  # registers that a thread which computes should have beside its tiles
+FEW_ADDRESSES = 20  # those that it can do with
 FEWEST_REGISTERS = 32
 REGISTER_FILE = 65536
 REGISTER_STEP = 8  # registers of a group change in steps of 8 (PTX ISA, setmaxnreg)
@@ -10,17 +13,34 @@ MOST_REGISTERS = 240
 ADDING_REGISTERS = 168  # of a thread that only adds up: 128 sums, and what addresses take
 
 
-def alike(groups: int, group: int, resident: int) -> tuple[int, int] | None:
+def alike(groups: int, group: int, resident: int, needed: int = 0) -> tuple[int, int] | None:
     """(registers of a thread that copies, of one that computes) where ``groups`` groups do the same; None: as they are.
 
-    ``group``: threads of a group. ``resident``: blocks on a core.
+    ``group``: threads of a group. ``resident``: blocks on a core. ``needed``: registers of a thread's tiles.
     """
     each = REGISTER_FILE // ((groups + 1) * group * resident) // REGISTER_STEP * REGISTER_STEP
     if each >= MOST_REGISTERS or groups not in FEW_REGISTERS:
         return None
-    few = FEW_REGISTERS[groups]
-    many = (each * (groups + 1) - few) // groups // REGISTER_STEP * REGISTER_STEP
-    return few, min(MOST_REGISTERS, many)
+    all = each * (groups + 1)
+    usual, most = (_shared(all, groups, few) for few in (FEW_REGISTERS[groups], LEAST_REGISTERS))
+    return most if usual[1] < needed + ADDRESSES and usual[1] < most[1] else usual
+
+
+def scarce(groups: int, group: int, resident: int, needed: int) -> bool:
+    """Whether threads that compute get more registers than usual."""
+    return alike(groups, group, resident, needed) != alike(groups, group, resident)
+
+
+def _shared(all: int, groups: int, few: int) -> tuple[int, int]:
+    return few, min(MOST_REGISTERS, (all - few) // groups // REGISTER_STEP * REGISTER_STEP)
+
+
+def for_tiles(groups: int, group: int) -> int:
+    """Registers that the tiles of a thread may take at once, of a block that is alone on its core; 0: they are not shared out."""
+    each = REGISTER_FILE // ((groups + 1) * group) // REGISTER_STEP * REGISTER_STEP
+    if each >= MOST_REGISTERS or groups not in FEW_REGISTERS:
+        return 0
+    return _shared(each * (groups + 1), groups, LEAST_REGISTERS)[1] - FEW_ADDRESSES
 
 
 def apart(groups: int, group: int, resident: int) -> tuple[int, int, int]:
