@@ -13,27 +13,35 @@ from online_softmax import LOG2E
 import tile_core as tile
 import tile_core.language as T
 
+STATEMENTS = 16  # of a step of the walk over the queries
 EXAMPLE = {
     "backward": {"batch": 1, "heads": 4, "seq_q": 128, "seq_kv": 128, "dim": 64, "groups": 2, "causal": True}
 }
 
 
 @T.macro
-def prepare(Output, dOutput, Delta, dQ_sum, block):
-    """Each row's sum of Output * dOutput, and zeros for what is added to."""
+def prepare(Output, dOutput, Lse, Delta, Shift, dQ_sum, block):
+    """Each row's sum of Output * dOutput, what its scores are shifted by, and zeros for what is added to."""
     batch, heads, seq, dim = Output.shape
     with T.Kernel(T.ceildiv(seq, block), heads, batch, threads=128) as (bx, by, bz):
-        out = T.alloc_fragment((block, dim), "float32")
-        grad = T.alloc_fragment((block, dim), "float32")
+        out = T.alloc_fragment((block, dim), Output.dtype)
+        grad = T.alloc_fragment((block, dim), Output.dtype)
+        products = T.alloc_fragment((block, dim), "float32")
         delta = T.alloc_fragment((block,), "float32")
+        shift = T.alloc_fragment((block,), "float32")
+        zeros = T.alloc_fragment((block, dim), "float32")
+        T.clear(zeros)
+        T.copy(zeros, dQ_sum[bz, by, bx * block : (bx + 1) * block, :])
         T.copy(Output[bz, by, bx * block : (bx + 1) * block, :], out)
         T.copy(dOutput[bz, by, bx * block : (bx + 1) * block, :], grad)
         for i, d in T.Parallel(block, dim):
-            out[i, d] = out[i, d] * grad[i, d]
-        T.reduce_sum(out, delta, dim=1)
+            products[i, d] = T.cast(out[i, d], "float32") * T.cast(grad[i, d], "float32")
+        T.reduce_sum(products, delta, dim=1)
         T.copy(delta, Delta[bz, by, bx * block : (bx + 1) * block])
-        T.clear(grad)
-        T.copy(grad, dQ_sum[bz, by, bx * block : (bx + 1) * block, :])
+        T.copy(Lse[bz, by, bx * block : (bx + 1) * block], shift)
+        for i in T.Parallel(block):
+            shift[i] *= LOG2E
+        T.copy(shift, Shift[bz, by, bx * block : (bx + 1) * block])
 
 
 @T.macro
@@ -79,19 +87,21 @@ def backward(
         dV: T.Tensor(kv, dtype),
     ):
         Delta = T.alloc_global(q[:3], "float32")
+        Shift = T.alloc_global(q[:3], "float32")
         dQ_sum = T.alloc_global(q, "float32")
-        prepare(Output, dOutput, Delta, dQ_sum, 32)
+        prepare(Output, dOutput, Lse, Delta, Shift, dQ_sum, 32)
         with T.Kernel(T.ceildiv(seq_kv, block_N), heads // groups, batch, threads=threads) as (bx, by, bz):
             K_shared = T.alloc_shared((block_N, dim), dtype)
             V_shared = T.alloc_shared((block_N, dim), dtype)
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             dO_shared = T.alloc_shared((block_M, dim), dtype)
-            lse = T.alloc_shared((block_M,), "float32")
+            shift = T.alloc_shared((block_M,), "float32")
             delta = T.alloc_shared((block_M,), "float32")
             dS_shared = T.alloc_shared((block_N, block_M), dtype)
             # keys are rows here: weights and their gradients are then left operands as they are
             scores = T.alloc_fragment((block_N, block_M), "float32")
             grads = T.alloc_fragment((block_N, block_M), "float32")
+            weights = T.alloc_fragment((block_N, block_M), dtype)
             narrow = T.alloc_fragment((block_N, block_M), dtype)
             dQ_part = T.alloc_fragment((block_M, dim), "float32")
             dK_acc = T.alloc_fragment((block_N, dim), "float32")
@@ -101,31 +111,45 @@ def backward(
             T.clear(dK_acc)
             T.clear(dV_acc)
             first = T.min(T.max(bx * block_N - past, 0) // block_M, blocks_q) if causal else 0
-            for n in T.Pipelined(groups * (blocks_q - first), num_stages=num_stages):
+            # in the order in which they are written: what one group of threads computes lies under products of another
+            pinned = {"order": range(STATEMENTS), "stage": [0] * STATEMENTS}
+            for n in T.Pipelined(groups * (blocks_q - first), num_stages=num_stages, **pinned):
                 head = by * groups + n % groups
                 row = (first + n // groups) * block_M
                 T.copy(Q[bz, head, row : row + block_M, :], Q_shared)
-                T.copy(Lse[bz, head, row : row + block_M], lse)
-                T.clear(scores)
-                T.gemm(K_shared, Q_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                T.copy(Shift[bz, head, row : row + block_M], shift)
+                T.gemm(
+                    K_shared,
+                    Q_shared,
+                    scores,
+                    transpose_B=True,
+                    policy=T.GemmWarpPolicy.FullRow,
+                    clear_accum=True,
+                )
                 for i, j in T.Parallel(block_N, block_M):
-                    hidden = is_hidden(bx * block_N + i, row + j + past, seq_kv, causal, 0)
-                    scores[i, j] = T.if_then_else(
-                        hidden, 0.0, T.exp2(scores[i, j] * (scale * LOG2E) - lse[j] * LOG2E)
-                    )
+                    scores[i, j] = T.__exp2(scores[i, j] * (scale * LOG2E) - shift[j])
+                if (bx + 1) * block_N > (T.min(row + past + 1, seq_kv) if causal else seq_kv):
+                    for i, j in T.Parallel(block_N, block_M):
+                        hidden = is_hidden(bx * block_N + i, row + j + past, seq_kv, causal, 0)
+                        scores[i, j] = T.if_then_else(hidden, 0.0, scores[i, j])
                 T.copy(dOutput[bz, head, row : row + block_M, :], dO_shared)
                 T.copy(Delta[bz, head, row : row + block_M], delta)
-                T.clear(grads)
-                T.gemm(V_shared, dO_shared, grads, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-                T.copy(scores, narrow)
-                T.gemm(narrow, dO_shared, dV_acc, policy=T.GemmWarpPolicy.FullRow)
+                T.copy(scores, weights)
+                T.gemm(
+                    V_shared,
+                    dO_shared,
+                    grads,
+                    transpose_B=True,
+                    policy=T.GemmWarpPolicy.FullRow,
+                    clear_accum=True,
+                )
+                T.gemm(weights, dO_shared, dV_acc, policy=T.GemmWarpPolicy.FullRow)
                 for i, j in T.Parallel(block_N, block_M):
                     grads[i, j] = scores[i, j] * (grads[i, j] - delta[j])
                 T.copy(grads, narrow)
-                T.gemm(narrow, Q_shared, dK_acc, policy=T.GemmWarpPolicy.FullRow)
                 T.copy(narrow, dS_shared)
-                T.clear(dQ_part)
-                T.gemm(dS_shared, K_shared, dQ_part, transpose_A=True)
+                T.gemm(dS_shared, K_shared, dQ_part, transpose_A=True, clear_accum=True)
+                T.gemm(narrow, Q_shared, dK_acc, policy=T.GemmWarpPolicy.FullRow)
                 T.atomic_add(dQ_sum[bz, head, row : row + block_M, :], dQ_part)
             for i, d in T.Parallel(block_N, dim):
                 dK_acc[i, d] *= scale

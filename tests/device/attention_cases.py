@@ -106,6 +106,8 @@ def backward() -> Iterator[Example]:
         ((2, 2, 33, 33, 128), {"causal": True}),
         ((1, 2, 100, 40, 32), {"causal": True}),  # the first rows see no key
         ((1, 2, 1, 65, 32), {}),
+        ((1, 2, 192, 256, 128), {"causal": True, "groups": 2, "block_N": 128, "threads": 256}),
+        ((1, 1, 200, 333, 128), {"block_N": 128, "threads": 256}),
         ((1, 16, 2048, 2048, 128), {"causal": True, "groups": 2, "block_N": 128, "threads": 256}),
         ((2, 8, 1000, 1000, 64), {"block_N": 128, "threads": 256}),
     ):
