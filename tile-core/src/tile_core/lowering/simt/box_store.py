@@ -75,18 +75,19 @@ class BoxStore:
         rows, columns = choice.c.shape
         rows //= self.groups
         dst, bits = s.dst, s.dst.dtype.bits
-        given = any(p.tensor is dst.buffer for p in self.context.plan.program.params)
-        if not given or dst.buffer.base is not None or bits not in (16, 32):
-            return None  # the launcher describes tensors of the caller to the engine, no workspaces
+        if dst.buffer.base is not None or bits not in (16, 32):
+            return None
         for span in self.rules.spans:
             width = span * 8 // bits
             if columns % width or rows > self.rules.largest:
                 continue
             layout = span_tile((rows, width), span, bits)
             found = boxes(self.part(dst, rows, width, 0), layout, self.rules)
-            count = min(columns // width, MOST_BUFFERS, self.room(dst.dtype) // (self.groups * rows * span))
-            if found is None or len(found.pieces) != 1 or count < 1 or not self.starts_inside(found):
+            count = min(columns // width, MOST_BUFFERS, self.room() // (self.groups * rows * span))
+            if found is None or len(found.pieces) != 1 or count < 1:
                 return None
+            if any(found.box[n] > 1 for n in self.unsure(found)):
+                return None  # part of it may be inside all the same
             return found, layout, count
         return None
 
@@ -96,23 +97,36 @@ class BoxStore:
 
     def starts_inside(self, found: BoxCopy) -> bool:
         """A box that begins before the tensor cannot be stored."""
+        return not any(True for _ in self.unsure(found))
+
+    def unsure(self, found: BoxCopy) -> Iterator[int]:
+        """Dimensions in which a box may begin before the tensor, for all that is known."""
         groups = {self.group: (const(0), const(self.groups - 1))}
         known = self.context.known.having(groups)
-        return all(never_above(const(0), x, known) for x in found.start)
+        yield from (n for n, x in enumerate(found.start) if not never_above(const(0), x, known))
 
     def tile(self, dtype: DType, elements: int) -> Buffer:
         """Staging tiles, shared by all stores of one type."""
         for b in self.staged:
-            if b.dtype == dtype and (b.shape[0] == elements or b in self.reused):
+            if b.dtype == dtype and (b.shape[0] == elements or b.storage in self.reused):
                 return b
-        for b in (self.context.tiles[b] for b in self.free if b.dtype == dtype):
-            if b not in self.staged and size_of(b) >= elements * dtype.bits // 8:
-                self.staged.append(b)
-                return b
+        taken = {b.storage for b in self.staged}
+        for b in (self.context.tiles[b] for b in self.free):
+            if b not in taken and size_of(b) >= elements * dtype.bytes:
+                self.staged.append(self._seen_as(b, dtype))
+                return self.staged[-1]
         out = self.context.scratch("stored", elements, dtype)
         self.staged.append(out)
-        self.spare -= elements * dtype.bits // 8
+        self.spare -= elements * dtype.bytes
         return out
+
+    def _seen_as(self, tile: Buffer, dtype: DType) -> Buffer:
+        """A tile's memory as elements of a type."""
+        if tile.dtype == dtype:
+            return tile
+        name, count = f"{tile.name}_as_{dtype.name}", size_of(tile) // dtype.bytes
+        number = self.context.unique(name)
+        return Buffer(name, (count,), dtype, Space.SHARED, number=number, source=tile)
 
     def adding(self, s: Stmt, elements: int, dtype: DType) -> Buffer:
         """Staging tiles of a sum, which no other op has: room was kept for them."""
@@ -122,10 +136,9 @@ class BoxStore:
             self.staged.append(self.sums[name])
         return self.sums[name]
 
-    def room(self, dtype: DType) -> int:
-        """Bytes that stores of a type may take: what is spare, or the largest tile of that type that is free."""
-        sizes = (size_of(b) for b in self.reused if b.dtype == dtype)
-        return max(self.spare, *sizes, 0)
+    def room(self) -> int:
+        """Bytes that stores may take: what is spare, or the largest tile that is free."""
+        return max(self.spare, *(size_of(b) for b in self.reused), 0)
 
     @property
     def reused(self) -> set[Buffer]:
@@ -170,6 +183,7 @@ class _Store:
         groups = self.owner.groups
         self.stage = self.owner.tile(self.s.dst.dtype, groups * self.count * self.size)
         self.box = self.owner.box(self.found)
+        self.unsure = tuple(self.owner.unsure(self.found))
         kind = StagedRows if rows_of_threads(self.choice.c) else StagedMatrices
         self.staged = kind(
             self.context, self.engines, self.choice.c, self.layout, self.registers, self.stage, self.s
@@ -194,4 +208,7 @@ class _Store:
         # groups are told apart only where a staging tile is used twice; else all stores of the tile are one group
         many = self.columns // self.width
         commit = (self.engines.commit("store"),) if self.count < many or n == many - 1 else ()
-        yield self.owner.leader(self.engines.store(self.box, start, source), *commit)
+        store = self.engines.store(self.box, start, source)
+        for dimension in self.unsure:
+            store = If(binary(">=", start[dimension], 0), (store,))
+        yield self.owner.leader(store, *commit)
