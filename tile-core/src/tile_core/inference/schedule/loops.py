@@ -15,6 +15,7 @@ from ..model import GemmChoice
 from ..teams import Teams
 from .body import Facts, Reader
 from .check import checked
+from .crowds import told
 from .model import Storage
 from .modulo import timing
 from .program import Schedule
@@ -113,7 +114,7 @@ def scheduled(reader: Reader, capacity: int) -> Schedule:
     if times is None:
         raise InternalError(f"{body.name}: no interval is long enough for it", reader.region.stmt.span)
     made = synthesised(full, deps, deepened(full, every, times))
-    return in_program_order(checked(together(made)))
+    return in_program_order(checked(told(together(made))))
 
 
 def _kept(info: TargetInfo) -> int:

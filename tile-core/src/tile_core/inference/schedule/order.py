@@ -23,10 +23,15 @@ BEYOND = 9  # kernel steps that a chain of barriers may leave the iterations tha
 
 @dataclass
 class Order:
-    """Happens-before of one program. Waits may be added and taken away; program order stays."""
+    """Happens-before of one program. Waits may be added and taken away; program order stays. ``uneven`` as for ``Body.warps``.
+
+    ``mates``: also who has come where, as what is started together shows (``Body.mates``).
+    """
 
     body: Body
     places: Places
+    uneven: bool = False
+    mates: bool = False
     tokens: dict[str, Token] = field(default_factory=dict[str, Token])
     back: dict[Event, list[Back]] = field(default_factory=dict[Event, "list[Back]"])
 
@@ -36,7 +41,8 @@ class Order:
         streams: dict[str, list[str]] = {}
         for o in self.body.ops:
             for w in self.warps(o.name):
-                self._edge((o.name, w, "b"), (o.name, w, "c"), 0)
+                for x in (w, *self.body.mates(o.name, w, self.uneven and self.mates)):
+                    self._edge((o.name, x, "b"), (o.name, w, "c"), 0)
             streams.setdefault(o.stream, []).append(o.name)
         for ops in streams.values():
             for x in ops:
@@ -50,7 +56,12 @@ class Order:
                             self._edge((x, w, "c"), (y, w, "c"), gap)
 
     def warps(self, op: str) -> tuple[int, ...]:
-        return (0, 1) if self.body.stream[self.body.op[op].stream].cooperative else (0,)
+        return self.body.warps(op, self.uneven)
+
+    def tellers(self, token: Token, op: str) -> tuple[int, ...]:
+        """The warps whose arrival for ``op`` whoever waits for the token is sure of."""
+        once = token.told_once(self.body.op[op])
+        return self.body.tellers(op, self.uneven) if once else self.warps(op)
 
     def _edge(self, a: Event, b: Event, d: int, label: Label | None = None) -> None:
         self.back.setdefault(b, []).append((a, d, label))
@@ -75,7 +86,7 @@ class Order:
                 yield from (((u, w, "c"), (op, w, "b"), wait.distance) for u in token.producers)
             case _:
                 for u in token.producers:
-                    yield from (((u, x, "c"), (op, w, "b"), wait.distance) for x in self.warps(u))
+                    yield from (((u, x, "c"), (op, w, "b"), wait.distance) for x in self.tellers(token, u))
 
     def remove(self, label: Label) -> None:
         """The wait is no more."""
@@ -85,11 +96,10 @@ class Order:
                 self.back[event] = [x for x in self.back[event] if x[2] != label]
 
     def demands(self, d: Dep) -> Iterator[tuple[Event, Event]]:
-        """(end of u, begin of v) for all warps between which the dependence is; one warp of v stands for both."""
-        one_stream = self.body.op[d.u].stream == self.body.op[d.v].stream
-        private = one_stream and (not self.body.shared(d.storage) or (d.u == d.v and d.kind == "WAW"))
-        for w in (0,) if private else self.warps(d.u):
-            yield (d.u, w, "c"), (d.v, 0, "b")
+        """(end of u, begin of v) for all warps between which the dependence is; where they are alike one of v stands for both."""
+        for x, y in self.body.pairs(d, self.uneven):
+            if y == 0 or self.uneven:
+                yield (d.u, x, "c"), (d.v, y, "b")
 
     def way(self, d: Dep, depth: Mapping[str, int], without: Label | None = None) -> list[Label] | None:
         """The waits on chains that keep a dependence, between any two warps; None if there is none."""

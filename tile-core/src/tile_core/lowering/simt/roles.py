@@ -15,7 +15,6 @@ from ...errors import InternalError
 from ...expr import Buffer, Expr, Load, Space, Var, binary, const
 from ...expr.intervals import Interval
 from ...inference.bulk import BoxCopy
-from ...inference.schedule.crowds import crowds
 from ...inference.schedule.program import Schedule, Token
 from ...inference.teams import FRONT, OWN, Teams, read, written
 from ...program import Alloc, Bind, Copy, Fill, For, Gemm, If, Launch, Place, Stmt, Store, Sync
@@ -35,7 +34,7 @@ from .persistent import Walk, walk
 from .places import slot_size, tile
 from .residency import resident, tile_bytes
 from .reuse import reuse
-from .role_loop import COPY, RoleLoop, is_end
+from .role_loop import COPY, RoleLoop
 from .role_split import fresh_fills, has_products, is_zero, walkable
 from .signals import Signals
 from .sums import Sums
@@ -67,7 +66,6 @@ class Roles:
     maps: dict[BoxMap, Var] = field(default_factory=dict[BoxMap, Var])
     conditions: dict[Expr, None] = field(default_factory=dict[Expr, None])
     counters: dict[tuple[str, str], Buffer] = field(default_factory=dict[tuple[str, str], Buffer])
-    crowded: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     @staticmethod
     def of(context: Context, launch: Launch, lower: Lower) -> Roles | None:
@@ -565,13 +563,7 @@ class Roles:
 
     def told_once(self, loop: str, token: Token, op: str) -> bool:
         """Whether one thread of each group arrives for an op: an engine's end, by which nobody learns what threads have done."""
-        return self.signals_itself(op) or (is_end(op) and token.name not in self.crowds(loop))
-
-    def crowds(self, loop: str) -> frozenset[str]:
-        """Tokens of a loop that each subgroup arrives at, whatever they tell of."""
-        if loop not in self.crowded:
-            self.crowded[loop] = crowds(self.schedules[loop])
-        return self.crowded[loop]
+        return self.signals_itself(op) or self.schedules[loop].told_once(token, op)
 
     def readers_of(self, lead: Copy) -> int:
         """Threads of the teams that read a tile filled outside of loops."""
