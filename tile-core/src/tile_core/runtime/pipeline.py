@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ..backend import Artifact, Backend, ShowsIr, Source
+from ..backend import Artifact, Backend, ShowsEngines, ShowsIr, Source
 from ..errors import Unsupported
 from ..graph.text import text as graph_text
 from ..hardware import TargetInfo
@@ -18,6 +18,7 @@ from ..inference.plan import TilePlan
 from ..inference.schedule.chart import text as schedule_text
 from ..program import TileProgram
 from ..program.text import text as program_text
+from ..verification.heard import Emitted
 from .dump import Dump
 
 T = TypeVar("T")
@@ -57,6 +58,13 @@ def lowered_text(plan: TilePlan, backend: Backend) -> str:
     if not isinstance(codegen, ShowsIr):
         raise Unsupported(f"{backend.name} prints its source from the plan: it has no other ir")
     return codegen.ir(plan)
+
+
+def emitted(plan: TilePlan, backend: Backend) -> Sequence[Emitted]:
+    """What the backend lowers a plan to, where threads work beside engines; nothing if it does not show that."""
+    plan = legalized(plan, backend)
+    codegen = backend.codegen(plan.info)
+    return codegen.emitted(plan) if isinstance(codegen, ShowsEngines) else ()
 
 
 def _schedules(plan: TilePlan) -> str:

@@ -107,7 +107,7 @@ def _for_ever(schedule: Schedule) -> Iterator[Counterexample]:
     """
     far = [w.distance for s in schedule.steps() for w in s.waits]
     run = Unfolded(schedule, max((1, *far)) + max(schedule.stages(s) for s in schedule.streams) + 1, True)
-    yield from (Counterexample(run.trips, x, e, "") for e, x in run.missing)
+    yield from (Counterexample(run.trips, never, waiting, "") for waiting, never in run.missing)
     steps: dict[tuple[End, End], int] = {}
     for then, into in run.into.items():
         for first in into:
@@ -124,6 +124,7 @@ def _circle(steps: dict[tuple[End, End], int]) -> tuple[End, End] | None:
     """A step of a circle whose distances add up to zero or less; None: each end can be given a clock that agrees with all."""
     ends = dict.fromkeys(e for step in steps for e in step)
     clock, scale = dict.fromkeys(ends, 0), len(ends) + 1
+    late: tuple[End, End] | None = None
     for _ in range(len(ends) + 1):
         late = None
         for (a, b), distance in steps.items():

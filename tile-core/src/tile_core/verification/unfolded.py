@@ -41,7 +41,7 @@ class Unfolded:
     trips: int
     mates: bool = False
     into: dict[Event, list[Event]] = field(default_factory=dict[Event, "list[Event]"])
-    missing: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
+    missing: list[tuple[Event, Event]] = field(default_factory=list[tuple[Event, Event]])
 
     def __post_init__(self) -> None:
         for stream, steps in self.schedule.streams.items():
@@ -101,7 +101,7 @@ class Unfolded:
         j = i - wait.distance
         for u in token.producers if j >= 0 else ():
             if not self.exists(u, j):
-                self.missing.append((op, i, u))
+                self.missing.append(((op, i, w, BEGIN), (u, j, 0, END)))
                 continue
             own = token.kind == INTERLOCK
             yield from ((u, j, x, END) for x in ((w,) if own else tellers(self.schedule, token, u)))

@@ -1,0 +1,100 @@
+"""Obligations of the code that is emitted: who arrives at tokens, and fences between threads and engines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..span import Span
+from .heard import Emitted, Words
+from .sites import Arrival, Sites
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a token or tile of a launch, in words, and where in the user's program."""
+
+    text: str
+    span: Span | None = None
+
+
+def miscounted(emitted: Emitted, sites: Sites) -> Iterator[Fault]:
+    """Tokens at which not as many threads arrive as are awaited, or as the plan says."""
+    for t in emitted.tokens:
+        awaited = {emitted.counts.get(w) for w in range(t.first, t.first + t.count)}
+        if awaited != {t.arrivals}:
+            yield Fault(
+                f"{_named(t)} awaits {_one(awaited)} arrivals, and {t.arrivals} are told of in the plan"
+            )
+        yield from _arriving(emitted, sites, t)
+
+
+def _arriving(emitted: Emitted, sites: Sites, t: Words) -> Iterator[Fault]:
+    """An iteration of the loop brings all arrivals of one instance; outside of loops stand some or all of those of others."""
+    inside: set[int] = set()
+    told = [a for _, found in sites.arrivals for a in found if t.first <= a.word < t.first + t.count]
+    if not told:
+        yield Fault(f"nobody arrives at {_named(t)}, {t.arrivals} are awaited")
+    for looped, found in sites.arrivals:
+        own = [a for a in found if t.first <= a.word < t.first + t.count]
+        if looped and own:
+            inside |= {a.threads for a in own}
+            for word, total in _by_word(own).items():
+                if total != t.arrivals:
+                    yield Fault(
+                        f"{total} threads arrive at {_named(t)} (word {word}), {t.arrivals} are awaited",
+                        own[0].span,
+                    )
+    if told and not inside and t.repeats:
+        yield Fault(f"nobody arrives at {_named(t)} in its loop, {t.arrivals} are awaited", told[0].span)
+    for looped, found in sites.arrivals:
+        for a in found if not looped else ():
+            if t.first <= a.word < t.first + t.count and a.threads not in (inside or {t.arrivals}):
+                yield Fault(f"{a.threads} threads arrive at {_named(t)}, {t.arrivals} are awaited", a.span)
+
+
+def _by_word(found: list[Arrival]) -> Counter[int]:
+    out: Counter[int] = Counter()
+    for a in found:
+        out[a.word] += a.threads
+    return out
+
+
+def unfenced(emitted: Emitted, sites: Sites) -> Iterator[Fault]:
+    """Tiles that threads accessed and an engine reads or writes next, with no fence on the way."""
+    for u in sites.unfenced:
+        done = "written" if u.wrote else "read"
+        yield Fault(
+            f"{u.tile.name} was {done} by threads, and {u.by_engine} comes after it with no fence between",
+            u.span,
+        )
+    seen: set[str] = set()
+    for _, found in sites.arrivals:
+        for a in found:
+            t = emitted.at(a.word)
+            for text in _told_open(emitted, t, a) if t is not None else ():
+                if text not in seen:
+                    seen.add(text)
+                    yield Fault(text, a.span)
+
+
+def _told_open(emitted: Emitted, t: Words, a: Arrival) -> Iterator[str]:
+    for tile in sorted(t.tiles, key=lambda b: b.name):
+        if any(x == tile or x in emitted.sharing.get(tile, ()) for x, _ in a.before.alone):
+            yield f"{tile.name} is told of by {_named(t)} before the threads of a subgroup that used it have met"
+    for tile in sorted(t.reads | t.writes, key=lambda b: b.name):
+        for access, word in ("w", "written"), ("r", "read"):
+            if access == "r" and tile not in t.writes:
+                continue
+            same = {(x, access) for x in (tile, *emitted.sharing.get(tile, ()))}
+            if same & a.before.open:
+                yield f"{tile.name} was {word} by threads, and {_named(t)} tells an engine so with no fence before"
+
+
+def _named(t: Words) -> str:
+    return f"token {t.name} of {t.loop}"
+
+
+def _one(found: set[int | None]) -> str:
+    return " or ".join("no" if n is None else str(n) for n in sorted(found, key=lambda n: n or 0))
