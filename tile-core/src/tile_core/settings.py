@@ -13,6 +13,7 @@ from typing import Any
 from .errors import TileError, did_you_mean
 
 STAGES = ("program", "graph", "plan", "schedule", "ir", "source")
+AUTO, ALWAYS, NEVER = "auto", "always", "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,17 @@ class Settings:
     disable_backends: str = ""
     traceback: str = ""
     threads: int = 0
+    verify: str = AUTO
+
+    @property
+    def verifying(self) -> str:
+        """``auto``, ``always`` or ``never``. Raises ``TileError`` for anything else."""
+        if self.verify not in (AUTO, ALWAYS, NEVER):
+            raise TileError(
+                f"{variable_name('verify')}={self.verify!r} is none of {AUTO}, {ALWAYS}, {NEVER}",
+                help=f"it means: {MEANING['verify']}",
+            )
+        return self.verify
 
     @property
     def dumped(self) -> frozenset[str]:
@@ -59,6 +71,7 @@ MEANING: dict[str, str] = {
     "disable_backends": "comma-separated backends to leave alone",
     "traceback": "full: show the frames inside tile in tracebacks",
     "threads": "worker threads of the `cpu` target (default: the cores this process may use)",
+    "verify": "what is proved of a kernel when it is compiled: `auto` (what costs little beside that), `always` (all), `never`",
 }
 
 _override: ContextVar[Settings | None] = ContextVar("tile_settings", default=None)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from .. import settings
 from ..backend import Artifact, Backend, ShowsEngines, ShowsIr, Source
 from ..errors import Unsupported
 from ..graph.text import text as graph_text
@@ -19,6 +20,8 @@ from ..inference.schedule.chart import text as schedule_text
 from ..program import TileProgram
 from ..program.text import text as program_text
 from ..verification.heard import Emitted
+from ..verification.plans import of_plan
+from ..verification.refusal import refuse
 from .dump import Dump
 
 T = TypeVar("T")
@@ -61,10 +64,11 @@ def lowered_text(plan: TilePlan, backend: Backend) -> str:
 
 
 def emitted(plan: TilePlan, backend: Backend) -> Sequence[Emitted]:
-    """What the backend lowers a plan to, where threads work beside engines; nothing if it does not show that."""
+    """What the backend lowers a plan to, where threads work beside engines, not verified; nothing if it does not show that."""
     plan = legalized(plan, backend)
     codegen = backend.codegen(plan.info)
-    return codegen.emitted(plan) if isinstance(codegen, ShowsEngines) else ()
+    with settings.scope(verify=settings.NEVER):
+        return codegen.emitted(plan) if isinstance(codegen, ShowsEngines) else ()
 
 
 def _schedules(plan: TilePlan) -> str:
@@ -95,6 +99,7 @@ def compile_program(
     dump.write("plan", plan, explain)
     dump.write("schedule", plan, _schedules)
     plan = timed("legalize", lambda: legalized(plan, backend))
+    timed("verify", lambda: refuse(of_plan(plan)))
     codegen = backend.codegen(info)
     if isinstance(codegen, ShowsIr):
         dump.write("ir", plan, codegen.ir)

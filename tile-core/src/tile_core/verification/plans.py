@@ -21,6 +21,7 @@ from ..inference.schedule.check import faults
 from ..inference.schedule.program import Schedule
 from ..layout.layout import Axis, Layout, injective
 from ..program import Copy
+from ..program.visit import statements
 from . import counterexamples
 from .arrivals import Fault, miscounted, unfenced
 from .bounds import Status, left, prove_in_bounds
@@ -61,12 +62,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """``ask`` says whether ``what`` holds of ``of``. ``solver``: it may ask z3."""
+    """``ask`` says whether ``what`` holds of ``of``. ``deep``: it may ask z3, or was asked before by who made what it is about.
+
+    ``size``: statements or ops that it looks at; the time that it takes grows with that.
+    """
 
     what: str
     of: str
     ask: Callable[[], Answer]
-    solver: bool = False
+    deep: bool = False
+    size: int = 1
 
 
 def verified(plan: TilePlan, kept: Certificates | None = None, emitted: Sequence[Emitted] = ()) -> list[Row]:
@@ -88,9 +93,10 @@ def verified(plan: TilePlan, kept: Certificates | None = None, emitted: Sequence
 
 def of_plan(plan: TilePlan, kept: Certificates | None = None) -> Iterator[Obligation]:
     """What has to hold of the plan itself."""
-    yield Obligation("accesses in bounds", plan.program.name, partial(_bounds, plan))
+    size = sum(1 for _ in statements(plan.program.body))
+    yield Obligation("accesses in bounds", plan.program.name, partial(_bounds, plan), size=size)
     for output in _written(plan):
-        yield Obligation("written once", output.name, partial(_output, plan, output, kept), solver=True)
+        yield Obligation("written once", output.name, partial(_output, plan, output, kept), deep=True)
     for buffer, layout in plan.layouts.items():
         yield Obligation("one place for each element", buffer.name, partial(_layout, buffer, layout))
     for name, copy in (*plan.bulk.items(), *plan.leads.items()):
@@ -98,19 +104,21 @@ def of_plan(plan: TilePlan, kept: Certificates | None = None) -> Iterator[Obliga
     for name in plan.leads:
         yield Obligation("filled ahead, nobody stuck", name, _turns)
     for name, schedule in plan.schedules.items():
-        yield Obligation("order kept (graph)", name, partial(_graph, schedule))
-        yield Obligation("order kept, nobody stuck", name, partial(_runs, plan, schedule))
+        yield Obligation("order kept (graph)", name, partial(_graph, schedule), deep=True)
+        size = len(schedule.ops) * max(1, *schedule.depth.values())
+        yield Obligation("order kept, nobody stuck", name, partial(_runs, plan, schedule), size=size)
         if kept is not None:
             asked = partial(_solver, schedule, kept)
-            yield Obligation("order kept, nobody stuck (z3)", name, asked, solver=True)
+            yield Obligation("order kept, nobody stuck (z3)", name, asked, deep=True)
 
 
 def of_code(emitted: Sequence[Emitted]) -> Iterator[Obligation]:
     """What has to hold of launches whose threads work beside engines."""
     for n, e in enumerate(emitted):
         walked, of = cache(partial(Sites.of, e)), f"launch {n}"
-        yield Obligation("arrivals = participants", of, partial(_arrivals, e, walked))
-        yield Obligation("fences between threads and engines", of, partial(_fences, e, walked))
+        size = sum(1 for _ in statements(e.body))
+        yield Obligation("arrivals = participants", of, partial(_arrivals, e, walked), size=size)
+        yield Obligation("fences between threads and engines", of, partial(_fences, e, walked), size=size)
 
 
 def _arrivals(e: Emitted, walked: Callable[[], Sites]) -> Answer:

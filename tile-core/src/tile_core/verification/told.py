@@ -44,6 +44,8 @@ def tiles_told(schedule: Schedule) -> dict[str, Told]:
         if tile is None or u.asynchronous or u.stream == v.stream:
             continue
         for first, then in order.demands(d):
+            if order.uneven and first[1] != 1 and 1 in order.warps(d.u):
+                continue  # what tells of all warps does so of the one that tells for others, too
             told = out.setdefault(_first_told(schedule, order, d, first, then), Told())
             told.all.add(tile.storage)
             if v.asynchronous:
