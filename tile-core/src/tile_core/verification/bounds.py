@@ -147,15 +147,17 @@ def _facts(condition: Expr, holds: bool) -> Iterator[Linear]:
 
 def _loads(x: Expr, known: Known, s: Stmt) -> Iterator[Obligation]:
     """Loads of an expression; one side of a select is only reached where its condition says so."""
-    if isinstance(x, Select) and x.lazy:
-        yield from _loads(x.condition, known, s)
-        yield from _loads(x.then, known.having({}, tuple(_facts(x.condition, True))), s)
-        yield from _loads(x.other, known.having({}, tuple(_facts(x.condition, False))), s)
-        return
-    if isinstance(x, Load):
-        yield from _indices(x.buffer, x.indices, known, s, x.span or s.span)
-    for inner in children(x):
-        yield from _loads(inner, known, s)
+    work = [(x, known)]  # sums of unrolled loops are deeper than Python may call itself
+    while work:
+        x, known = work.pop()
+        if isinstance(x, Select) and x.lazy:
+            sides = ((x.other, False), (x.then, True))
+            work += ((y, known.having({}, tuple(_facts(x.condition, holds)))) for y, holds in sides)
+            work.append((x.condition, known))
+            continue
+        if isinstance(x, Load):
+            yield from _indices(x.buffer, x.indices, known, s, x.span or s.span)
+        work += ((inner, known) for inner in reversed(tuple(children(x))))
 
 
 def _indices(

@@ -279,9 +279,9 @@ class _Prover:
 
 
 def _bound(body: Sequence[Stmt]) -> Iterator[tuple[Var, Expr]]:
-    """Scalars that have a name in a launch, by what they are made of."""
+    """Scalars that have a name in a launch, by what they are made of; none that indices cannot depend on."""
     known: dict[Var, Expr] = {}
     for s in statements(body):
-        if isinstance(s, Bind):
+        if isinstance(s, Bind) and not s.var.dtype.is_float:
             known[s.var] = substitute(s.value, known)
             yield s.var, known[s.var]
