@@ -106,3 +106,12 @@ def test_the_first_run_that_breaks_it() -> None:
     found = prove_protocol(replace(s, depth={**s.depth, ring: s.depth[ring] - 1})).found
     assert {c.trips for c in found} == {s.depth[ring]}
     assert {c.then[1] - c.first[1] for c in found} == {s.depth[ring] - 1}
+
+
+def test_equal_structures_are_proved_once() -> None:
+    first, second = schedule(b.gemm_hopper()), schedule(b.gemm_hopper())
+    assert first is not None and second is not None and first is not second
+    assert prove_protocol(first) is prove_protocol(second)
+    ring = next(name for name, depth in first.depth.items() if depth > 1)
+    other = replace(first, depth={**first.depth, ring: first.depth[ring] + 1})
+    assert prove_protocol(other) is not prove_protocol(first)

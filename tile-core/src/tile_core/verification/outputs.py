@@ -67,7 +67,7 @@ def covered(program: TileProgram, b: Buffer, kept: Certificates | None = None) -
         elif (clash := _exclusive(own, b, kept)) is True:
             hows.append(SOME + _given(own))
         else:
-            return Covered(reason, clash=clash or None, span=own[0][0].span)
+            return Covered(reason, clash=clash or None, span=_written_at(own[-1][0], b))
     return Covered(how=next((h for h in hows if h != ALL), ALL))
 
 
@@ -80,6 +80,11 @@ def _exclusive(
     (launch,) = {id(x): x for _, around in own for x in around if isinstance(x, Launch)}.values()
     written = [writes(s, around, b) for s, around in own]
     return by_one_block(launch, b, [w for w in written if w], kept) if all(written) else None
+
+
+def _written_at(s: Stmt, b: Buffer) -> Span | None:
+    """The place of what writes a tensor in a statement."""
+    return next((t.span for t in statements((s,)) if b in written_buffers(t)), s.span)
 
 
 def _given(own: Sequence[tuple[Stmt, tuple[Stmt, ...]]]) -> str:

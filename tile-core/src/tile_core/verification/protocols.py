@@ -9,7 +9,8 @@ broken. Independent of the graph check, which looks for chains of distances.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..inference.schedule.model import SIGNAL, Dep
 from ..inference.schedule.program import Schedule, Token
@@ -17,6 +18,7 @@ from .unfolded import BEGIN, END, Event, Unfolded, tellers, warps
 
 End = tuple[str, int, int]  # op, warp, begin or end
 ENOUGH = 4  # counterexamples
+KEPT = 256  # proofs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,33 @@ class Protocol:
 
 
 def prove_protocol(schedule: Schedule, most: int = ENOUGH) -> Protocol:
-    """Prove a schedule, or give up to ``most`` counterexamples, those of the shortest runs first."""
+    """Prove a schedule, or give up to ``most`` counterexamples, those of the shortest runs first.
+
+    Schedules of equal structure are proved once, whatever the kernels that they are of.
+    """
+    return _proved(_Structure(_structure(schedule), schedule), most)
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """A schedule that is equal to others of the same structure."""
+
+    key: tuple[object, ...]
+    schedule: Schedule = field(compare=False)
+
+
+def _structure(s: Schedule) -> tuple[object, ...]:
+    """All that a proof looks at."""
+    ops = tuple((o.name, o.stream, o.unit, o.asynchronous, o.kind) for o in s.body.ops)
+    tiles = tuple((t.name, t.space) for t in s.body.storage)
+    depth = tuple(sorted(s.depth.items()))
+    streams = tuple(s.streams.items()), s.body.streams, s.body.units
+    return ops, tiles, depth, streams, tuple(s.tokens.items()), s.deps
+
+
+@lru_cache(maxsize=KEPT)
+def _proved(of: _Structure, most: int) -> Protocol:
+    schedule = of.schedule
     wanted = [*dict.fromkeys((*_dependences(schedule), *_slots(schedule)))]
     found: list[Counterexample] = [*_for_ever(schedule)][:most]
     longest = max((d.trips for d in wanted), default=1)
