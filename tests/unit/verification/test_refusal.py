@@ -21,11 +21,11 @@ from tile_core.runtime import compile
 from tile_core.verification.plans import FAILED, OPEN, PROVED, Answer, Obligation, of_plan
 from tile_core.verification.refusal import LARGE, refuse
 
-ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
 
 import mamba_chunk_scan
 
+ROOT = Path(__file__).parents[3]
 REFUTED = Answer(FAILED, "two elements in one place")
 WITHOUT_SOLVER = """
 import sys

@@ -27,30 +27,27 @@ def miscounted(emitted: Emitted, sites: Sites) -> Iterator[Fault]:
             yield Fault(
                 f"{_named(t)} awaits {_one(awaited)} arrivals, and {t.arrivals} are told of in the plan"
             )
-        yield from _arriving(emitted, sites, t)
+        yield from _arriving(sites, t)
 
 
-def _arriving(emitted: Emitted, sites: Sites, t: Words) -> Iterator[Fault]:
-    """An iteration of the loop brings all arrivals of one instance; outside of loops stand some or all of those of others."""
-    inside: set[int] = set()
-    told = [a for _, found in sites.arrivals for a in found if t.first <= a.word < t.first + t.count]
+def _arriving(sites: Sites, t: Words) -> Iterator[Fault]:
+    """An iteration of the innermost loop brings all arrivals of one instance; outside of it stand some of those of others."""
+    told = [(depth, own) for depth, found in sites.arrivals if (own := [a for a in found if t.has(a.word)])]
+    innermost = max((depth for depth, _ in told), default=0)
     if not told:
         yield Fault(f"nobody arrives at {_named(t)}, {t.arrivals} are awaited")
-    for looped, found in sites.arrivals:
-        own = [a for a in found if t.first <= a.word < t.first + t.count]
-        if looped and own:
-            inside |= {a.threads for a in own}
-            for word, total in _by_word(own).items():
-                if total != t.arrivals:
-                    yield Fault(
-                        f"{total} threads arrive at {_named(t)} (word {word}), {t.arrivals} are awaited",
-                        own[0].span,
-                    )
-    if told and not inside and t.repeats:
-        yield Fault(f"nobody arrives at {_named(t)} in its loop, {t.arrivals} are awaited", told[0].span)
-    for looped, found in sites.arrivals:
-        for a in found if not looped else ():
-            if t.first <= a.word < t.first + t.count and a.threads not in (inside or {t.arrivals}):
+    elif t.repeats and not innermost:
+        yield Fault(
+            f"nobody arrives at {_named(t)} in its loop, {t.arrivals} are awaited", told[0][1][0].span
+        )
+    inside = {a.threads for depth, own in told if depth == innermost for a in own}
+    for depth, own in told:
+        for word, total in _by_word(own).items() if depth == innermost and depth else ():
+            if total != t.arrivals:
+                text = f"{total} threads arrive at {_named(t)} (word {word}), {t.arrivals} are awaited"
+                yield Fault(text, own[0].span)
+        for a in own if depth < innermost or not depth else ():
+            if a.threads not in (inside if innermost else {t.arrivals}):
                 yield Fault(f"{a.threads} threads arrive at {_named(t)}, {t.arrivals} are awaited", a.span)
 
 

@@ -106,6 +106,10 @@ class Words:
     reads: frozenset[Buffer] = frozenset()
     writes: frozenset[Buffer] = frozenset()
 
+    def has(self, word: int) -> bool:
+        """Whether a word is one of the token's."""
+        return self.first <= word < self.first + self.count
+
 
 @dataclass(frozen=True)
 class Emitted:
@@ -127,4 +131,4 @@ class Emitted:
 
     def at(self, word: int) -> Words | None:
         """The token that a word belongs to."""
-        return next((t for t in self.tokens if t.first <= word < t.first + t.count), None)
+        return next((t for t in self.tokens if t.has(word)), None)

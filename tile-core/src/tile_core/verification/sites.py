@@ -55,17 +55,18 @@ class Unfenced:
 
 @dataclass
 class Sites:
-    """The walk. ``arrivals``: by the loop around them, in program order: each list is of one body, with those of both sides of a
-    branch that not only the thread's number decides.
+    """The walk. ``arrivals``: those of one loop's body, and how many loops are around them; of a branch that not only the thread's
+    number decides those of the side that has more.
     """
 
     emitted: Emitted
     threads: Threads
-    arrivals: list[tuple[bool, list[Arrival]]] = field(default_factory=list[tuple[bool, "list[Arrival]"]])
+    arrivals: list[tuple[int, list[Arrival]]] = field(default_factory=list[tuple[int, "list[Arrival]"]])
     unfenced: dict[Unfenced, None] = field(default_factory=dict[Unfenced, None])
     met: dict[object, Accesses] = field(default_factory=dict[object, Accesses])
     summaries: dict[int, tuple[bool, Accesses]] = field(default_factory=dict[int, "tuple[bool, Accesses]"])
     far: dict[Var, int] = field(default_factory=dict[Var, int])
+    depth: int = 0
     span: Span | None = None
 
     @staticmethod
@@ -77,7 +78,7 @@ class Sites:
             out.arrivals.clear()
             top: list[Arrival] = []
             out.walk(emitted.body, State(), (1,) * emitted.threads, top)
-            out.arrivals.append((False, top))
+            out.arrivals.append((0, top))
             if out.met == met:
                 return out
             met = dict(out.met)
@@ -126,13 +127,15 @@ class Sites:
         """What the end of an iteration leaves meets the begin of the next one."""
         own: list[Arrival] = []
         seen = len(self.arrivals)
+        self.depth += 1
         end = self.walk(s.body, state, who, own)
         if state.joined(end) != state:
             own.clear()
             del self.arrivals[seen:]
             end = self.walk(s.body, state.joined(end), who, own)
         if own:
-            self.arrivals.append((True, own))
+            self.arrivals.append((self.depth, own))
+        self.depth -= 1
         surely = isinstance(s, For) and isinstance(s.extent, int) and s.extent > 0
         return end if surely else state.joined(end)
 
