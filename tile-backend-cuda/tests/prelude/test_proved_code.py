@@ -22,18 +22,20 @@ from tile_backend_cuda.backend import CudaBackend
 from tile_backend_cuda.codegen.instructions import instructions
 from tile_backend_cuda.prelude.emulate import CudaEmulator
 from tile_core import settings
+from tile_core.dtypes import FLOAT32, INT32, UINT64
+from tile_core.expr import Buffer, Load, Space, Var, binary, const
 from tile_core.hardware import Target
 from tile_core.inference.plan import TilePlan
 from tile_core.inference.schedule import crowds, loops
 from tile_core.lowering.simt.lower import lower_for
 from tile_core.lowering.simt.role_loop import RoleLoop
 from tile_core.lowering.simt.roles import Roles
-from tile_core.program import Invoke, Stmt
+from tile_core.program import Bind, If, Invoke, Place, Stmt
 from tile_core.program.visit import bodies, mapped, statements
 from tile_core.runtime.pipeline import make_plan
 from tile_core.testing.machine.launch import MODES
 from tile_core.verification.arrivals import miscounted, unfenced
-from tile_core.verification.heard import Emitted, Meaning
+from tile_core.verification.heard import Emitted, Meaning, Words
 from tile_core.verification.plans import FAILED, PROVED, of_code, verified
 from tile_core.verification.sites import Sites
 
@@ -192,3 +194,18 @@ def test_threads_must_meet_before_one_tells() -> None:
     """Of a subgroup that has read what is copied anew."""
     found = [open_ways(e) for e in without(emitted("mamba_chunk_scan:chunk_scan"), Meaning.MEET)]
     assert any("have met" in text for texts in found for text in texts)
+
+
+def test_a_scalar_from_a_tile_is_a_read() -> None:
+    """Also where it only gets a name: what is copied there next has to wait for it."""
+    tile = Buffer("tile", (8,), FLOAT32, Space.SHARED)
+    words = Buffer("tokens", (2,), UINT64, Space.SHARED)
+    told = Words("loop", "read", 0, 1, 1, False, frozenset({tile}), frozenset(), frozenset({tile}))
+    read = Bind(Var("x", FLOAT32), Load(tile, (const(0),)))
+    tell = Invoke("arrive", (Place(words, (const(0),)),))
+    thread = Var("thread", INT32)
+    for fences, wrong in ((), True), ((Invoke("fence"), Invoke("meet")), False):
+        body = (If(binary("==", thread, 0), (read, *fences, tell)),)
+        meanings = {"arrive": Meaning.ARRIVE, "fence": Meaning.FENCE, "meet": Meaning.MEET}
+        e = Emitted(body, thread, 32, 32, words, (told,), {0: 1}, meanings)
+        assert miscounts(e) == [] and bool(open_ways(e)) is wrong

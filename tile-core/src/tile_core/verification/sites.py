@@ -87,9 +87,9 @@ class Sites:
         for s in body:
             self.span = s.span or self.span
             plain, accesses = self._summary(s)
+            if accesses:
+                state = State(state.open | accesses, state.alone | accesses)
             if plain:
-                if accesses:
-                    state = State(state.open | accesses, state.alone | accesses)
                 continue
             match s:
                 case For() | While():
@@ -107,19 +107,17 @@ class Sites:
         return state
 
     def _summary(self, s: Stmt) -> tuple[bool, Accesses]:
-        """Whether a statement only accesses memory, whatever is in it; and what."""
+        """Whether a statement only accesses memory, whatever is in it; and what, at least before what is in it."""
         if id(s) not in self.summaries:
             inner = [self._summary(t) for body in bodies(s) for t in body]
-            special = isinstance(s, Sync | Bind) or (
-                isinstance(s, Invoke) and s.function in self.emitted.meanings
-            )
+            engines = isinstance(s, Invoke) and s.function in self.emitted.meanings
             own = frozenset(
                 (b.storage, access)
                 for found, access in ((read_buffers(s), "r"), (written_buffers(s), "w"))
                 for b in found
-                if self._is_tile(b)
+                if self._is_tile(b) and not engines
             )
-            plain = not special and all(p for p, _ in inner)
+            plain = not (engines or isinstance(s, Sync | Bind)) and all(p for p, _ in inner)
             self.summaries[id(s)] = plain, own.union(*(a for _, a in inner)) if plain else own
         return self.summaries[id(s)]
 
