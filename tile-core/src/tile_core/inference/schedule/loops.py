@@ -114,7 +114,7 @@ def scheduled(reader: Reader, capacity: int) -> Schedule:
     if times is None:
         raise InternalError(f"{body.name}: no interval is long enough for it", reader.region.stmt.span)
     made = synthesised(full, deps, deepened(full, every, times))
-    return in_program_order(checked(told(together(made))))
+    return checked(told(in_program_order(together(made))))
 
 
 def _kept(info: TargetInfo) -> int:
