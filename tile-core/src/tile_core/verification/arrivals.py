@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..span import Span
@@ -28,6 +28,27 @@ def miscounted(emitted: Emitted, sites: Sites) -> Iterator[Fault]:
                 f"{_named(t)} awaits {_one(awaited)} arrivals, and {t.arrivals} are told of in the plan"
             )
         yield from _arriving(sites, t)
+    loops = dict.fromkeys(t.loop for t in emitted.tokens if t.beside)
+    for loop in loops:
+        yield from _beside(sites, [t for t in emitted.tokens if t.loop == loop])
+
+
+def _beside(sites: Sites, tokens: Sequence[Words]) -> Iterator[Fault]:
+    """The partial steps of a loop bring what those of one number of iterations do, for all of its tokens."""
+    found = {t.name: _outside(sites, t) for t in tokens}
+    likely = max(
+        range(len(tokens[0].beside)), key=lambda n: sum(t.beside[n] == found[t.name] for t in tokens)
+    )
+    for t in tokens:
+        if t.beside[likely] != found[t.name]:
+            awaited = f"{t.beside[likely]} are awaited"
+            yield Fault(f"{found[t.name]} threads arrive at {_named(t)} beside its loop, {awaited}")
+
+
+def _outside(sites: Sites, t: Words) -> int:
+    told = [(depth, a.threads) for depth, own in sites.arrivals for a in own if t.has(a.word)]
+    innermost = max((depth for depth, _ in told), default=0)
+    return sum(threads for depth, threads in told if depth < innermost)
 
 
 def _arriving(sites: Sites, t: Words) -> Iterator[Fault]:
@@ -36,10 +57,12 @@ def _arriving(sites: Sites, t: Words) -> Iterator[Fault]:
     innermost = max((depth for depth, _ in told), default=0)
     if not told:
         yield Fault(f"nobody arrives at {_named(t)}, {t.arrivals} are awaited")
-    elif t.repeats and not innermost:
+    elif t.beside and not innermost:
         yield Fault(
             f"nobody arrives at {_named(t)} in its loop, {t.arrivals} are awaited", told[0][1][0].span
         )
+    elif t.beside and (lacking := _lacking(sites, t, innermost)):
+        yield Fault(f"nobody arrives at {_named(t)} where its loop goes another way", lacking[0].span)
     inside = {a.threads for depth, own in told if depth == innermost for a in own}
     for depth, own in told:
         for word, total in _by_word(own).items() if depth == innermost and depth else ():
@@ -49,6 +72,14 @@ def _arriving(sites: Sites, t: Words) -> Iterator[Fault]:
         for a in own if depth < innermost or not depth else ():
             if a.threads not in (inside if innermost else {t.arrivals}):
                 yield Fault(f"{a.threads} threads arrive at {_named(t)}, {t.arrivals} are awaited", a.span)
+
+
+def _lacking(sites: Sites, t: Words, depth: int) -> list[Arrival]:
+    """What is told in a loop that does not tell a token, and in another one that does: both are ways of one loop."""
+    loops = [found for at, found in sites.arrivals if at == depth]
+    beside = {a.word for found in loops if any(t.has(a.word) for a in found) for a in found}
+    ways = (found for found in loops if not any(t.has(a.word) for a in found))
+    return next((found for found in ways if beside & {a.word for a in found}), list[Arrival]())
 
 
 def _by_word(found: list[Arrival]) -> Counter[int]:

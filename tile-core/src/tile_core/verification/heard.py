@@ -91,9 +91,11 @@ def number(p: Place) -> int:
 
 @dataclass(frozen=True)
 class Words:
-    """Where a token is: ``first`` of ``count`` words. ``arrivals``: how many the plan says arrive at each. ``name`` and ``loop`` of
-    the token. ``repeats``: it is told in each iteration of a loop. ``tiles``: which threads used that it tells of; ``reads``,
-    ``writes``: those that an engine reads or writes then.
+    """Where a token of a ``loop`` is: ``first`` of ``count`` words. ``arrivals``: how many the plan says arrive at each.
+
+    ``beside``: how many arrive in all of the partial steps before and behind the loop that tells it in each iteration, for each
+    number of iterations that these may be lowered for (the same ones for all tokens of a loop); () if no loop tells it. ``tiles``:
+    which threads used that it tells of; ``reads``, ``writes``: those that an engine reads or writes then.
     """
 
     loop: str
@@ -101,7 +103,7 @@ class Words:
     first: int
     count: int
     arrivals: int
-    repeats: bool = True
+    beside: tuple[int, ...] = ()
     tiles: frozenset[Buffer] = frozenset()
     reads: frozenset[Buffer] = frozenset()
     writes: frozenset[Buffer] = frozenset()

@@ -204,7 +204,7 @@ class Sites:
         if s.result is not None:
             self.far.update((s.result, word) for word in words)
             return
-        words += [self.far[x] for x in s.arguments if isinstance(x, Var) and x in self.far]
+        words += [self.far.pop(x) for x in s.arguments if isinstance(x, Var) and x in self.far]
         into += (Arrival(word, threads, state, self.span) for word in words)
 
     def _by_engine(self, s: Invoke, writes: bool, state: State) -> None:

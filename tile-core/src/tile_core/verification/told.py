@@ -11,19 +11,32 @@ from ..inference.schedule.program import Schedule, Token
 from ..inference.schedule.slots import order_of
 
 
-def participants(schedule: Schedule, token: Token, subgroup: int, group: int) -> int:
-    """How many arrive at an instance of a token: copies once, for all their bytes; an engine that signals by itself once for each
-    ``group`` of threads; relays that are told once, too; else each ``subgroup`` of the threads that do what is told.
+def participants(schedule: Schedule, token: Token, subgroup: int, group: int) -> dict[str, int]:
+    """How many arrive for each producer of a token, by its name. Copies arrive once, with all their bytes: the first in its stream
+    does; an engine that signals by itself once for each ``group`` of threads; relays that are told once, too; else each
+    ``subgroup`` of the threads that do what is told.
     """
-    each, copies = 0, 0
-    for u in token.producers:
+    place, out = (
+        {s.op: n for steps in schedule.streams.values() for n, s in enumerate(steps)},
+        dict[str, int](),
+    )
+    for u in sorted(token.producers, key=place.__getitem__):
         stream = schedule.body.stream[schedule.ops[u].stream]
         by_itself = schedule.ops[u].asynchronous and schedule.body.observed(u) == SIGNAL
         if by_itself and stream.threads == 1:
-            copies = 1
+            out[u] = 0 if any(out.values()) else 1
         else:
-            each += stream.threads // (group if by_itself or schedule.told_once(token, u) else subgroup)
-    return copies + each
+            out[u] = stream.threads // (group if by_itself or schedule.told_once(token, u) else subgroup)
+    return out
+
+
+def partial_steps(stage: int, apart: int, trips: int | None) -> int:
+    """How often an op stands beside its loop: in ``apart`` kernel steps before it, those of which it has an iteration, and in those
+    behind it that end iterations. ``trips``: of the loop, if that is known; steps without an iteration are left out.
+    """
+    before = sum(1 for n in range(stage, apart) if trips is None or n < trips)
+    behind = sum(1 for n in range(stage) if trips is None or stage - n <= trips)
+    return before + behind
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...inference.schedule.program import Token
+from ...inference.schedule.program import Schedule, Token
 from ...program import Launch
 from ...verification.heard import Emitted, Heard, Words
-from ...verification.told import Told, participants, tiles_told
+from ...verification.told import Told, partial_steps, participants, tiles_told
 from .instructions import Instructions
 from .leads import LEAD
 from .roles import Roles
@@ -47,17 +47,35 @@ def _words(roles: Roles) -> Iterator[Words]:
             token.name,
             roles.signals.first[loop, token.name],
             token.slots * roles.parts(loop, token),
-            _arrivals(roles, loop, token),
-            loop != LEAD,
+            *_arrivals(roles, loop, token),
             *(frozenset(tiles[b] for b in some) for some in (found.all, found.reads, found.writes)),
         )
 
 
-def _arrivals(roles: Roles, loop: str, token: Token) -> int:
+def _arrivals(roles: Roles, loop: str, token: Token) -> tuple[int, tuple[int, ...]]:
+    """How many the plan has arrive at an instance of a token; and in all the partial steps beside the loop.
+
+    Of a loop whose iterations are not known here lowering may still know how many there are at most.
+    """
     if loop == LEAD:
-        return roles.leads.arrivals(token)
-    count = participants(roles.schedules[loop], token, roles.context.plan.info.subgroup, roles.rules.group)
-    return count * (roles.sharing.blocks if roles.sharing and roles.releases_shared(loop, token) else 1)
+        return roles.leads.arrivals(token), ()
+    s, extent = roles.schedules[loop], roles.loops[loop].extent
+    many = roles.sharing.blocks if roles.sharing and roles.releases_shared(loop, token) else 1
+    last = max(x.stage for x in s.steps())
+    most = (extent,) if isinstance(extent, int) else (None, *range(1, last + 1))
+    each = participants(s, token, roles.context.plan.info.subgroup, roles.rules.group)
+    beside = (
+        many * sum(n * partial_steps(s.step(u).stage, _apart(roles, s, u), trips) for u, n in each.items())
+        for trips in most
+    )
+    return many * sum(each.values()), tuple(beside)
+
+
+def _apart(roles: Roles, s: Schedule, op: str) -> int:
+    """Kernel steps that stand before the loop in an op's stream: where a product of a later stage lacks an iteration there."""
+    steps = s.streams[s.ops[op].stream]
+    late = any(x.stage and roles.on_engine(x.op) and not roles.signals_itself(x.op) for x in steps)
+    return max(x.stage for x in steps) if late else 0
 
 
 def _of_lead(roles: Roles, token: Token) -> Told:
