@@ -27,6 +27,7 @@ from ..program.visit import read_buffers, statements, written_buffers
 from ..span import Span
 from .certificates import Certificates
 from .clash import Clash
+from .solver import usable
 
 Extent = int | Expr
 Part = tuple[Expr, Extent, Extent]  # first element, how many, of how many, in one dimension
@@ -75,6 +76,8 @@ def _exclusive(
     own: Sequence[tuple[Stmt, tuple[Stmt, ...]]], b: Buffer, kept: Certificates | None
 ) -> Clash | bool | None:
     """True if z3 shows that no two blocks write one element; else two that do or might, if it finds some."""
+    if not usable():
+        return None
     from .exclusive import by_one_block, writes
 
     (launch,) = {id(x): x for _, around in own for x in around if isinstance(x, Launch)}.values()

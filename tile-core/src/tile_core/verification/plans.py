@@ -30,6 +30,7 @@ from .heard import Emitted
 from .outputs import ATOMIC, covered
 from .protocols import prove_protocol
 from .sites import Sites
+from .solver import usable
 from .turns import MOST_SLOTS, proved_turns
 
 PROVED, GUARDED, OPEN, FAILED = "proved", "guarded", "not proved", "failed"
@@ -230,6 +231,8 @@ def _runs(plan: TilePlan, schedule: Schedule) -> Answer:
 
 
 def _solver(schedule: Schedule, kept: Certificates) -> Answer:
+    if not usable():
+        return Answer(OPEN, "another version of the solver's library is loaded in this process")
     from .schedules import prove_schedule
 
     proof = prove_schedule(schedule, kept=kept)
