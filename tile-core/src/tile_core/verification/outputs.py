@@ -27,6 +27,7 @@ from ..program.visit import read_buffers, statements, written_buffers
 from ..span import Span
 from .certificates import Certificates
 from .clash import Clash
+from .elsewhere import exclusive_elsewhere
 from .solver import usable
 
 Extent = int | Expr
@@ -65,19 +66,19 @@ def covered(program: TileProgram, b: Buffer, kept: Certificates | None = None) -
             return Covered(ATOMIC)
         if not reason:
             hows.append(ALL)
-        elif (clash := _exclusive(own, b, kept)) is True:
+        elif (clash := exclusive(own, b, kept)) is True:
             hows.append(SOME + _given(own))
         else:
             return Covered(reason, clash=clash or None, span=_written_at(own[-1][0], b))
     return Covered(how=next((h for h in hows if h != ALL), ALL))
 
 
-def _exclusive(
+def exclusive(
     own: Sequence[tuple[Stmt, tuple[Stmt, ...]]], b: Buffer, kept: Certificates | None
 ) -> Clash | bool | None:
     """True if z3 shows that no two blocks write one element; else two that do or might, if it finds some."""
     if not usable():
-        return None
+        return exclusive_elsewhere(own, b)
     from .exclusive import by_one_block, writes
 
     (launch,) = {id(x): x for _, around in own for x in around if isinstance(x, Launch)}.values()
