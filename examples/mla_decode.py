@@ -94,7 +94,7 @@ def decode(
         KV: T.Tensor(kv, dtype),
         lengths: T.Tensor((batch,), "int32"),
         table: T.Tensor((batch, many), "int32") if page else None,
-        order: T.Tensor((batch,), "int32") if ordered else None,
+        order: T.Tensor((batch,), "int32", distinct=True) if ordered else None,
         Output: T.Tensor((batch, heads, dim), dtype),
     ):
         attend(Q, KV, lengths, table, order, Output)

@@ -8,6 +8,7 @@ import pytest
 
 import tile_core.language as T
 from tile_core.inference.complete import complete
+from tile_core.verification import outputs
 from tile_core.verification.outputs import ALL, ATOMIC, CONDITION, SOME, Covered, covered
 
 M, N = 100, 64
@@ -149,3 +150,12 @@ def test_none_by_two_blocks(kernel: Any) -> None:
 )
 def test_not_proved(kernel: Any, reason: str) -> None:
     assert reason in answer(kernel).missing
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(32, True), (8, False)])
+def test_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch, rows: int, expected: bool) -> None:
+    """As where another version of the solver's library is loaded."""
+    monkeypatch.setattr(outputs, "usable", lambda: False)
+    found = answer(copied(16, lambda b: b * rows))
+    assert (found == Covered(how=SOME)) is expected
+    assert (found.clash is None) is expected

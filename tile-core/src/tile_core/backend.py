@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkab
 from .errors import NoDevice, Unsupported
 from .hardware import Device, Target, TargetInfo, TestedDevice
 from .inference.plan import TilePlan
+from .verification.heard import Emitted
 
 
 class ApiVersion(NamedTuple):
@@ -108,6 +109,15 @@ class ShowsIr(Protocol):
     """A code generator that prints its source from a lowered program, and can show that."""
 
     def ir(self, plan: TilePlan) -> str: ...
+
+
+@runtime_checkable
+class ShowsEngines(Protocol):
+    """A code generator whose threads work beside engines, and that can show what it prints of them."""
+
+    def emitted(self, plan: TilePlan) -> Sequence[Emitted]:
+        """The launches of ``emit`` with tokens, as the verification room wants them."""
+        ...
 
 
 class Compiler(Protocol):

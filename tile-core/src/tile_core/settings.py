@@ -14,6 +14,7 @@ from .errors import TileError, did_you_mean
 
 SCHEDULES = ("fast", "optimal")
 STAGES = ("program", "graph", "plan", "schedule", "ir", "source")
+AUTO, ALWAYS, NEVER = "auto", "always", "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,17 @@ class Settings:
     traceback: str = ""
     threads: int = 0
     schedule: str = ""
+    verify: str = AUTO
+
+    @property
+    def verifying(self) -> str:
+        """``auto``, ``always`` or ``never``. Raises ``TileError`` for anything else."""
+        if self.verify not in (AUTO, ALWAYS, NEVER):
+            raise TileError(
+                f"{variable_name('verify')}={self.verify!r} is none of {AUTO}, {ALWAYS}, {NEVER}",
+                help=f"it means: {MEANING['verify']}",
+            )
+        return self.verify
 
     @property
     def dumped(self) -> frozenset[str]:
@@ -72,6 +84,7 @@ MEANING: dict[str, str] = {
     "traceback": "full: show the frames inside tile in tracebacks",
     "threads": "worker threads of the `cpu` target (default: the cores this process may use)",
     "schedule": "optimal: z3 looks for better schedules of loops than the search finds, and its answers are cached (default: fast)",
+    "verify": "what is proved of a kernel when it is compiled: `auto` (what costs little beside that), `always` (all), `never`",
 }
 
 _override: ContextVar[Settings | None] = ContextVar("tile_settings", default=None)

@@ -16,6 +16,7 @@ from tile_core.lowering.simt.boxes import BoxMap
 from tile_core.lowering.simt.lower import Lowered, lower_for
 from tile_core.program import Launch, TileProgram
 from tile_core.signature import launch_params, launch_spec, workspaces
+from tile_core.verification.heard import Emitted
 
 from ..compiler.options import Options
 from ..prelude.table import complete
@@ -63,6 +64,10 @@ class CudaCodegen:
                     resident=general.resident[n],
                 )
         return text.source()
+
+    def emitted(self, plan: TilePlan) -> Sequence[Emitted]:
+        """The launches with tokens, for verification."""
+        return lower_for(plan, instructions(self.info)).emitted
 
 
 class _Text:

@@ -327,7 +327,8 @@ class Buffer:
 
     ``strides`` count elements; None means row-major contiguous. ``base`` makes a tensor over a pointer value.
     A view of another buffer (``T.view``, ``T.reshape``) has ``source`` set and shares its storage: the same bits in
-    row-major order. ``number`` tells apart buffers of one name within a program.
+    row-major order. ``number`` tells apart buffers of one name within a program. ``distinct``: the caller sees to it that no
+    two elements are equal.
     """
 
     name: str
@@ -339,6 +340,7 @@ class Buffer:
     source: Buffer | None = None
     base: Var | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    distinct: bool = False
 
     __hash__ = _hash_once
     __getstate__ = _without_hash

@@ -104,6 +104,10 @@ class Machine:
                 for want, have in zip(p.tensor.strides or (), value.strides, strict=False):
                     if isinstance(want, Var):
                         dims.setdefault(want.name, have // value.itemsize)
+                if p.tensor.distinct and len(np.unique(value)) < value.size:
+                    raise KernelError(
+                        f"elements of {p.name} are equal, and it is declared to have none", p.span
+                    )
                 self.store[p.tensor] = Memory(value, None)
             elif isinstance(p.value, Var):
                 self.base[p.value] = np.asarray(value).astype(p.value.dtype.as_numpy())

@@ -156,7 +156,8 @@ def add_parameter(b: Builder, name: str, annotation: Any, span: Span | None) -> 
 
 
 def tensor_buffer(name: str, annotation: Tensor, span: Span | None) -> Buffer:
-    return Buffer(name, annotation.shape, annotation.dtype, Space.GLOBAL, annotation.strides, span=span)
+    given, distinct = annotation.strides, annotation.distinct
+    return Buffer(name, annotation.shape, annotation.dtype, Space.GLOBAL, given, span=span, distinct=distinct)
 
 
 __all__ = ["PrimFunc", "add_parameter", "build", "prim_func", "tensor_buffer"]

@@ -16,13 +16,17 @@ class Tensor:
     """A tensor in global memory: ``T.Tensor((M, K), "float16")`` or ``T.Tensor[(M, K), T.float16]``.
 
     ``shape``: ints, ``T.dynamic`` dimensions and expressions over them. ``dtype``: a type of ``T``, a string, or a numpy or
-    torch type (default float32). The tensor is contiguous in row-major order; see ``StridedTensor``.
+    torch type (default float32). The tensor is contiguous in row-major order; see ``StridedTensor``. ``distinct``: no two of its
+    elements are equal, as in an order; a fact that the compiler may use and need not check; the interpreter checks it.
 
     Raises:
         KernelError: no such type, or an extent that is no integer.
     """
 
-    def __init__(self, shape: Any, dtype: Any = "float32", strides: Any = None) -> None:
+    def __init__(
+        self, shape: Any, dtype: Any = "float32", strides: Any = None, distinct: bool = False
+    ) -> None:
+        self.distinct = distinct
         self.shape: tuple[Any, ...] = _dims(shape)
         self.dtype: DType = _type(dtype)
         self.strides: tuple[Any, ...] | None = None if strides is None else _dims(strides)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from .. import settings
-from ..backend import Artifact, Backend, ShowsIr, Source
+from ..backend import Artifact, Backend, ShowsEngines, ShowsIr, Source
 from ..errors import Unsupported
 from ..graph.text import text as graph_text
 from ..hardware import TargetInfo
@@ -19,6 +19,9 @@ from ..inference.plan import TilePlan
 from ..inference.schedule.chart import text as schedule_text
 from ..program import TileProgram
 from ..program.text import text as program_text
+from ..verification.heard import Emitted
+from ..verification.plans import of_plan
+from ..verification.refusal import refuse
 from .dump import Dump
 
 T = TypeVar("T")
@@ -60,6 +63,14 @@ def lowered_text(plan: TilePlan, backend: Backend) -> str:
     return codegen.ir(plan)
 
 
+def emitted(plan: TilePlan, backend: Backend) -> Sequence[Emitted]:
+    """What the backend lowers a plan to, where threads work beside engines, not verified; nothing if it does not show that."""
+    plan = legalized(plan, backend)
+    codegen = backend.codegen(plan.info)
+    with settings.scope(verify=settings.NEVER):
+        return codegen.emitted(plan) if isinstance(codegen, ShowsEngines) else ()
+
+
 def _schedules(plan: TilePlan) -> str:
     return schedule_text(plan.schedules, f"{plan.program.name} for {plan.target}")
 
@@ -88,6 +99,7 @@ def compile_program(
     dump.write("plan", plan, explain)
     dump.write("schedule", plan, _schedules)
     plan = timed("legalize", lambda: legalized(plan, backend))
+    timed("verify", lambda: refuse(of_plan(plan)))
     codegen = backend.codegen(info)
     if isinstance(codegen, ShowsIr):
         dump.write("ir", plan, codegen.ir)

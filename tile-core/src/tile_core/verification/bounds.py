@@ -29,6 +29,7 @@ from ..program.facts import divided
 from ..program.visit import bodies, expressions, read_regions, written_regions
 from ..span import Span
 from .comparisons import Known, never_above
+from .witness import Witness, outside
 
 
 class Status(str, Enum):
@@ -41,7 +42,7 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """Index number ``dim`` of an access of ``buffer`` lies in ``[0, extent)``."""
+    """Index number ``dim`` of an access of ``buffer`` lies in ``[0, extent)``. ``witness``: where it surely does not."""
 
     status: Status
     buffer: Buffer
@@ -49,6 +50,7 @@ class Obligation:
     reason: str
     span: Span | None = None
     statement: Stmt | None = None
+    witness: Witness | None = None
 
 
 def prove_in_bounds(program: TileProgram) -> list[Obligation]:
@@ -64,12 +66,20 @@ def refuse_violations(program: TileProgram) -> None:
     """
     for o in prove_in_bounds(program):
         if o.status is Status.VIOLATED:
-            raise KernelError(
-                f"dimension {o.dim} of {o.buffer.name} is left: {o.reason}",
-                o.span,
-                why="an access outside a buffer reads or destroys something else",
-                help="change the range, or make the tile as large as what is put into it",
-            )
+            raise left(o)
+
+
+def left(o: Obligation) -> KernelError:
+    """The error of an index that leaves its buffer, with values for which it does."""
+    w = o.witness
+    values = "" if w is None else ", ".join(f"{name} = {n}" for name, n in w.values.items())
+    where = "" if w is None else f"; {f'with {values} ' if values else ''}it is {w.index} of {w.extent}"
+    return KernelError(
+        f"dimension {o.dim} of {o.buffer.name} is left: {o.reason}{where}",
+        o.span,
+        why="an access outside a buffer reads or destroys something else",
+        help="change the range, or make the tile as large as what is put into it",
+    )
 
 
 def _of_body(body: Sequence[Stmt], known: Known) -> Iterator[Obligation]:
@@ -137,15 +147,17 @@ def _facts(condition: Expr, holds: bool) -> Iterator[Linear]:
 
 def _loads(x: Expr, known: Known, s: Stmt) -> Iterator[Obligation]:
     """Loads of an expression; one side of a select is only reached where its condition says so."""
-    if isinstance(x, Select) and x.lazy:
-        yield from _loads(x.condition, known, s)
-        yield from _loads(x.then, known.having({}, tuple(_facts(x.condition, True))), s)
-        yield from _loads(x.other, known.having({}, tuple(_facts(x.condition, False))), s)
-        return
-    if isinstance(x, Load):
-        yield from _indices(x.buffer, x.indices, known, s, x.span or s.span)
-    for inner in children(x):
-        yield from _loads(inner, known, s)
+    work = [(x, known)]  # sums of unrolled loops are deeper than Python may call itself
+    while work:
+        x, known = work.pop()
+        if isinstance(x, Select) and x.lazy:
+            sides = ((x.other, False), (x.then, True))
+            work += ((y, known.having({}, tuple(_facts(x.condition, holds)))) for y, holds in sides)
+            work.append((x.condition, known))
+            continue
+        if isinstance(x, Load):
+            yield from _indices(x.buffer, x.indices, known, s, x.span or s.span)
+        work += ((inner, known) for inner in reversed(tuple(children(x))))
 
 
 def _indices(
@@ -179,7 +191,7 @@ def _judged(
     lows, highs, size = interval(first, known.of), interval(last, known.of), interval(top, known.of)
     shown = f"{text(first)} to {text(last)}" if first is not last else text(first)
     reason = f"{shown} is not always in 0 to {text(top)}"
-    outside = (lows.low is not None and size.high is not None and lows.low > size.high) or (
+    beyond = (lows.low is not None and size.high is not None and lows.low > size.high) or (
         highs.high is not None and highs.high < 0
     )
     partly = (
@@ -187,5 +199,6 @@ def _judged(
         and not padded
         and (first.value < 0 or last.value > size.high)
     )
-    status = Status.VIOLATED if outside or partly else Status.GUARD_NEEDED
-    return Obligation(status, buffer, dim, reason, span, s)
+    if not (beyond or partly):
+        return Obligation(Status.GUARD_NEEDED, buffer, dim, reason, span, s)
+    return Obligation(Status.VIOLATED, buffer, dim, reason, span, s, outside(first, last, top, known))

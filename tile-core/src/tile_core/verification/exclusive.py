@@ -18,6 +18,7 @@ from ..expr import Binary, Buffer, Cast, Const, Expr, Load, Select, Space, Unary
 from ..program import Assume, Bind, Copy, For, If, Launch, Parallel, Region, Stmt, Store
 from ..program.visit import statements
 from .certificates import Certificates
+from .clash import Clash
 
 z3: Any = z3_  # it has no types
 RLIMIT = 20_000_000
@@ -98,19 +99,24 @@ def _of_loop(
     return None
 
 
-def by_one_block(launch: Launch, found: Sequence[Write], kept: Certificates | None = None) -> bool:
-    """Whether no element is written by two blocks, whichever of these writes they do."""
-    return _Prover(launch, kept).run(found)
+def by_one_block(
+    launch: Launch, b: Buffer, found: Sequence[Write], kept: Certificates | None = None
+) -> Clash | bool | None:
+    """True if no element of ``b`` is written by two blocks, whichever of these writes they do. Else a clash; None if undecided."""
+    return _Prover(launch, b, kept).run(found)
 
 
 @dataclass
 class _Prover:
     launch: Launch
+    buffer: Buffer
     written: Certificates | None = None
     context: Any = field(default_factory=lambda: z3.Context())
     opaque: int = 0
+    read: dict[Any, tuple[Load, list[Any]]] = field(default_factory=dict[Any, "tuple[Load, list[Any]]"])
+    sizes: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def run(self, found: Sequence[Write]) -> bool:
+    def run(self, found: Sequence[Write]) -> Clash | bool | None:
         binds = dict(_bound(self.launch.body))
         facts = list(self.facts(binds))
         sides = [self.blocks(side) for side in (0, 1)]
@@ -128,12 +134,38 @@ class _Prover:
                 solver.add(*self.ranges(names, side), *self.inside(w, names, side, binds))
                 places.append([self.value(substitute(i, binds), names) for i in w.indices])
             solver.add(*(a == b for a, b in zip(*places, strict=True)))
+            extents = [self.value(n, {}) for n in self.buffer.shape]
+            solver.add(*(z3.And(a >= 0, a < n) for a, n in zip(places[0], extents, strict=True)))
+            solver.add(*self.distinct())
             answer = solver.check()
             if self.written is not None:
                 self.written.keep("no element by two blocks", solver, answer)
             if answer != z3.unsat:
-                return False
+                return self.clash(solver.model(), sides, places[0]) if answer == z3.sat else None
         return True
+
+    def clash(self, model: Any, sides: Sequence[Mapping[Var, Any]], place: Sequence[Any]) -> Clash:
+        def of(x: Any) -> int:
+            return int(model.eval(x, model_completion=True).as_long())
+
+        supposed = tuple(
+            dict.fromkeys(
+                f"{load.buffer.name}[{', '.join(str(of(i)) for i in at)}] = {of(value)}"
+                for value, (load, at) in self.read.items()
+            )
+        )
+        first, second = ({v.name: of(x) for v, x in side.items()} for side in sides)
+        sizes = {name: of(x) for name, x in self.sizes.items()}
+        sure = not supposed and not self.opaque
+        return Clash((first, second), tuple(of(x) for x in place), sizes, supposed, sure)
+
+    def distinct(self) -> Iterator[Any]:
+        """Of two elements of a tensor whose elements differ none are equal, unless they are the same one."""
+        known = [(value, load.buffer, at) for value, (load, at) in self.read.items() if load.buffer.distinct]
+        for n, (a, b, at) in enumerate(known):
+            for x, other, there in known[:n]:
+                if other == b:
+                    yield z3.Implies(a == x, z3.And([i == j for i, j in zip(at, there, strict=True)]))
 
     def blocks(self, side: int) -> dict[Var, Any]:
         return {v: self.number(f"{v.name}.{side}") for v in self.launch.vars}
@@ -184,7 +216,11 @@ class _Prover:
             case Const() if not x.dtype.is_float:
                 return z3.IntVal(int(x.value), self.context)
             case Var():
-                return names[x] if x in names else self.number(f"{x.name}.{x.number}")
+                return (
+                    names[x]
+                    if x in names
+                    else self.sizes.setdefault(x.name, self.number(f"{x.name}.{x.number}"))
+                )
             case Cast() if not x.type.is_float and not x.value.dtype.is_float:
                 return self.value(x.value, names)
             case Select():
@@ -231,7 +267,11 @@ class _Prover:
         places = [self.value(i, names) for i in x.indices]
         sort = z3.IntSort(self.context)
         function = z3.Function(f"{x.buffer.name}.{x.buffer.number}", *[sort] * len(places), sort)
-        return function(*places) if places else self.anything()
+        if not places:
+            return self.anything()
+        value = function(*places)
+        self.read[value] = x, places
+        return value
 
     def anything(self) -> Any:
         self.opaque += 1
@@ -239,9 +279,9 @@ class _Prover:
 
 
 def _bound(body: Sequence[Stmt]) -> Iterator[tuple[Var, Expr]]:
-    """Scalars that have a name in a launch, by what they are made of."""
+    """Scalars that have a name in a launch, by what they are made of; none that indices cannot depend on."""
     known: dict[Var, Expr] = {}
     for s in statements(body):
-        if isinstance(s, Bind):
+        if isinstance(s, Bind) and not s.var.dtype.is_float:
             known[s.var] = substitute(s.value, known)
             yield s.var, known[s.var]

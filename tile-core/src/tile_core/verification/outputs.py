@@ -23,9 +23,12 @@ from ..program import (
     TileProgram,
     While,
 )
-from ..program.visit import statements, written_buffers
+from ..program.visit import read_buffers, statements, written_buffers
+from ..span import Span
 from .certificates import Certificates
-from .exclusive import by_one_block, writes
+from .clash import Clash
+from .elsewhere import exclusive_elsewhere
+from .solver import usable
 
 Extent = int | Expr
 Part = tuple[Expr, Extent, Extent]  # first element, how many, of how many, in one dimension
@@ -37,10 +40,14 @@ CONDITION = "it is written under conditions"
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """``missing``: why it is not sure that no two blocks write one element; "" if it is. ``how``: why it is."""
+    """``missing``: why it is not sure that no two blocks write one element; "" if it is. ``how``: why it is. ``clash``: two that
+    do, or might. ``span``: a statement that writes it.
+    """
 
     missing: str = ""
     how: str = ""
+    clash: Clash | None = None
+    span: Span | None = None
 
 
 def covered(program: TileProgram, b: Buffer, kept: Certificates | None = None) -> Covered:
@@ -59,18 +66,36 @@ def covered(program: TileProgram, b: Buffer, kept: Certificates | None = None) -
             return Covered(ATOMIC)
         if not reason:
             hows.append(ALL)
-        elif _exclusive(own, b, kept):
-            hows.append(SOME)
+        elif (clash := exclusive(own, b, kept)) is True:
+            hows.append(SOME + _given(own))
         else:
-            return Covered(reason)
-    return Covered(how=SOME if SOME in hows else ALL)
+            return Covered(reason, clash=clash or None, span=_written_at(own[-1][0], b))
+    return Covered(how=next((h for h in hows if h != ALL), ALL))
 
 
-def _exclusive(own: Sequence[tuple[Stmt, tuple[Stmt, ...]]], b: Buffer, kept: Certificates | None) -> bool:
-    """Whether z3 shows that no two blocks write one element."""
+def exclusive(
+    own: Sequence[tuple[Stmt, tuple[Stmt, ...]]], b: Buffer, kept: Certificates | None
+) -> Clash | bool | None:
+    """True if z3 shows that no two blocks write one element; else two that do or might, if it finds some."""
+    if not usable():
+        return exclusive_elsewhere(own, b)
+    from .exclusive import by_one_block, writes
+
     (launch,) = {id(x): x for _, around in own for x in around if isinstance(x, Launch)}.values()
     written = [writes(s, around, b) for s, around in own]
-    return by_one_block(launch, [w for w in written if w], kept) if all(written) else False
+    return by_one_block(launch, b, [w for w in written if w], kept) if all(written) else None
+
+
+def _written_at(s: Stmt, b: Buffer) -> Span | None:
+    """The place of what writes a tensor in a statement."""
+    return next((t.span for t in statements((s,)) if b in written_buffers(t)), s.span)
+
+
+def _given(own: Sequence[tuple[Stmt, tuple[Stmt, ...]]]) -> str:
+    """What the proof takes for granted of tensors, in words."""
+    stmts = statements(x for _, around in own for x in around)
+    tensors = {b.name for s in stmts for b in read_buffers(s) if b.distinct}
+    return "".join(f"; given: the elements of {name} differ" for name in sorted(tensors))
 
 
 def _whole(s: Stmt, around: tuple[Stmt, ...], b: Buffer) -> str:

@@ -1,9 +1,10 @@
 """A proof by z3 that a schedule is safe and live, for every number of iterations: takes a schedule, gives what could not be proved.
 
-The state is a position of each stream (of two warps where it is cooperative: two arbitrary ones stand for all) and a count of
+The state is a position of each stream (of several warps where it is cooperative, which stand for all) and a count of
 completions of each asynchronous op. An invariant, written down from the waits alone, holds at the start, is kept by every
 transition, implies every dependence, and no state that satisfies it is stuck before the end. That a wait for a phase bit is the
-same as one for a count is a lemma of its own. Independent of the graph check, which argues with distances.
+same as one for a count is a lemma of its own. Independent of the graph check, which argues with distances, and of the proof
+from short runs: it takes longer than both, and is asked for where its questions are to be written.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..inference.schedule.program import Schedule, Step, Token, Wait
 from ..inference.schedule.slots import order_of
 from .certificates import Certificates
 from .contracted import contracted
+from .unfolded import tellers
 
 z3: Any = z3_  # it has no types
 RLIMIT = 20_000_000  # z3's resources for one query: the same on every machine
@@ -44,8 +46,17 @@ class Proof:
 def prove_schedule(
     schedule: Schedule, rlimit: int = RLIMIT, most: int = 4, kept: Certificates | None = None
 ) -> Proof:
-    """Prove a schedule, or name what fails; ends after ``most`` failures. ``kept``: where the questions are written."""
-    return _Prover(contracted(schedule), rlimit, most, kept).run()
+    """Prove a schedule, or name what fails; ends after ``most`` failures. ``kept``: where the questions are written.
+
+    Where one warp tells for others it is proved twice: that memory is safe without, and that nobody is lapped or stuck with what
+    is known of a warp's mates.
+    """
+    short = contracted(schedule)
+    proof = _Prover(short, rlimit, most, kept, memory=True, progress=not schedule.uneven).run()
+    if not schedule.uneven or len(proof.failures) >= most:
+        return proof
+    more = _Prover(short, rlimit, most - len(proof.failures), kept, memory=False, progress=True).run()
+    return Proof(proof.failures + more.failures, proof.cases + more.cases)
 
 
 @lru_cache(maxsize=MOST_SLOTS)
@@ -91,7 +102,7 @@ class _State:
     def __post_init__(self) -> None:
         context = self.trips.ctx
         for s in self.schedule.streams:
-            for w in warps(self.schedule, s):
+            for w in warps(self.schedule, s) if self.schedule.streams[s] else (0,):
                 self.step[s, w] = z3.Int(f"step {s} {w}", context)
                 self.place[s, w] = z3.Int(f"place {s} {w}", context)
         for o in self.schedule.body.ops:
@@ -123,12 +134,23 @@ class _State:
 
 
 def warps(schedule: Schedule, stream: str) -> tuple[int, ...]:
-    return (0, 1) if schedule.body.stream[stream].cooperative else (0,)
+    return schedule.body.warps(next(s.op for s in schedule.streams[stream]), schedule.uneven)
 
 
 class _Prover:
-    def __init__(self, schedule: Schedule, rlimit: int, most: int, written: Certificates | None) -> None:
+    """``memory``: ask whether dependences are kept; ``progress``: whether anybody is lapped in a slot, or stuck."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        rlimit: int,
+        most: int,
+        written: Certificates | None,
+        memory: bool,
+        progress: bool,
+    ) -> None:
         self.schedule, self.rlimit, self.most, self.written = schedule, rlimit, most, written
+        self.memory, self.progress = memory, progress
         self.context = z3.Context()
         self.trips: Any = z3.Int("N", self.context)
         last = self.trips - 1 + max(schedule.stages(s) for s in schedule.streams)
@@ -144,8 +166,8 @@ class _Prover:
         zero = [x == 0 for v in (self.now.step, self.now.place, self.now.count) for x in v.values()]
         self.ask("the start", *zero, self.trips >= 1, z3.Not(z3.And(invariant)))
         moves = list(self.moves())
-        self.ask_all((*self.kept(moves, invariant), *self.dependences()), invariant)
-        if len(self.failures) < self.most:
+        self.ask_all((*self.kept(moves, invariant), *(self.dependences() if self.memory else ())), invariant)
+        if len(self.failures) < self.most and self.progress:
             over = z3.And(
                 [self.now.step[a] == self.now.last for a in self.now.step if self.schedule.streams[a[0]]]
             )
@@ -184,8 +206,8 @@ class _Prover:
         """That a move ends outside of the invariant."""
         concerned = [(x, _names(x)) for x in invariant]
         for name, enabled, change, w in moves:
-            if w:  # what it keeps is what the other warp's move keeps, with the names of both exchanged everywhere
-                continue
+            if w and not self.schedule.uneven:
+                continue  # it keeps what the other warp's move keeps, with the names of both exchanged everywhere
             changed = {str(variable) for variable, _ in change}
             touched = [z3.substitute(x, *change) for x, used in concerned if not changed.isdisjoint(used)]
             yield f"{name} keeps the order", z3.And(enabled, z3.Not(z3.And(touched)))
@@ -201,15 +223,8 @@ class _Prover:
         """Whose completions warp ``w`` of ``op`` waits for: its own for what only the issuer sees, else those of all warps."""
         if token.kind == BARRIER:
             return [(op, x) for x in warps(self.schedule, self.schedule.ops[op].stream) if x != w]
-        return [
-            (u, x)
-            for u in token.producers
-            for x in (
-                (w,)
-                if token.kind in (GROUP, INTERLOCK)
-                else warps(self.schedule, self.schedule.ops[u].stream)
-            )
-        ]
+        own = token.kind in (GROUP, INTERLOCK)
+        return [(u, x) for u in token.producers for x in ((w,) if own else tellers(self.schedule, token, u))]
 
     def gap(self, token: Token, x: str, op: str, wait: Wait) -> int:
         """x(i - gap) is complete when ``op`` of iteration i has waited for a group."""
@@ -239,7 +254,8 @@ class _Prover:
                 elif o.kind != MEET:
                     yield z3.Implies(runs, z3.And(step >= x.stage, step - x.stage < at.trips))
         for (u, w), count in at.count.items():
-            yield from (count >= 0, count <= at.begun(u, w))
+            yield count >= 0
+            yield from (count <= at.begun(u, x) for x in self.started_by(u, w))
             for x in self.schedule.body.queue(u):
                 if x != u and self.schedule.body.same_queue(x, u):
                     yield z3.Or(count == 0, at.at_least(x, w, count - self.schedule.gap(x, u)))
@@ -257,7 +273,7 @@ class _Prover:
         for u, x in self.watched(token, op, w):
             have, top = self.event(at, token, u, x), at.limit(u)
             yield z3.Or(begun == 0, have >= z3.If(need > top, top, need))
-            if token.kind == SIGNAL:
+            if token.kind == SIGNAL and self.progress:
                 over = at.begun(op, w) == at.limit(op)
                 yield z3.Or(over, have <= z3.If(need > 0, need, 0) + token.slots)
                 for v, y in self.watched(token, op, w):
@@ -297,8 +313,12 @@ class _Prover:
                 for x in self.schedule.body.queue(u)
                 if x != u and self.schedule.body.same_queue(x, u)
             ]
-            ends = z3.And([count < now.begun(u, w), *before])
+            ends = z3.And([*(count < now.begun(u, x) for x in self.started_by(u, w)), *before])
             yield f"the completion of {u}", ends, [(count, count + 1)], w
+
+    def started_by(self, u: str, w: int) -> tuple[int, ...]:
+        """The warps that must have begun an op before it ends for warp ``w``."""
+        return w, *self.schedule.body.mates(u, w, self.schedule.uneven and not self.memory)
 
     def number(self, n: int) -> Any:
         return z3.IntVal(n, self.context)

@@ -17,8 +17,7 @@ from ..inference.schedule.program import Schedule
 from ..inference.schedule.relays import relayed
 from ..inference.schedule.rings import deepened
 from ..inference.schedule.tokens import synthesised
-from .certificates import Certificates
-from .schedules import Proof, prove_schedule
+from .protocols import Protocol, prove_protocol
 
 COPY, MAIN, TILE = "copy", "main", "tile"
 MOST_SLOTS = 2  # that lowering gives such a tile
@@ -45,11 +44,7 @@ def ring_of_turns(slots: int) -> Schedule:
     return checked(synthesised(full, deps, deepened(full, every, times)))
 
 
-def proved_turns(slots: int, kept: Certificates | None = None) -> Proof:
-    """The proof of such a ring; it is made once, or where its questions are to be written."""
-    return _proved(slots) if kept is None else prove_schedule(ring_of_turns(slots), kept=kept)
-
-
 @lru_cache
-def _proved(slots: int) -> Proof:
-    return prove_schedule(ring_of_turns(slots))
+def proved_turns(slots: int) -> Protocol:
+    """The proof of such a ring; it is made once."""
+    return prove_protocol(ring_of_turns(slots))

@@ -20,13 +20,14 @@ from ..teams import FRONT, OWN, Teams
 from .arriving import panels
 from .costs import Cost, Rates, size
 from .dependences import unique
-from .engines import COPY, asynchronous
+from .engines import COPY, WARPS, asynchronous
 from .model import ORDER, REGISTER, SIGNAL, Body, Dep, Op, Read, Storage, Stream, Unit
 from .pins import Pins
 from .region import LoopRegion
 from .rescaling import seldom
 
 MAIN = OWN
+GROUPS = {n: count for n, count in WARPS.items() if count > 1}  # issuers of several subgroups
 DEEPEST = 8  # slots of a ring whose depth nobody pinned
 RELAY = 16  # clocks to see a count and to arrive
 SHORT = 100  # clocks of an op that mostly waits for itself
@@ -81,7 +82,10 @@ class Reader:
             streams.append(Stream(FRONT, threads, cooperative=threads > info.subgroup))
         if any(o.stream == COPY for o in ops):
             streams.append(Stream(COPY))
-        units = tuple(Unit(e.name, e.observed, e.shared, e.in_order) for e in info.engines)
+        units = tuple(
+            Unit(e.name, e.observed, e.shared, e.in_order, info.subgroup * GROUPS.get(e.issued_by, 0))
+            for e in info.engines
+        )
         return Body(
             self.region.loop.name,
             units,

@@ -20,6 +20,7 @@ def faults(schedule: Schedule) -> list[str]:
         for d in schedule.deps
         if order.way(d, schedule.depth) is None
     ]
+    order = order_of(schedule, mates=True) if schedule.uneven else order
     if order.dead_cycle():
         found.append("some op waits for itself")
     found += [

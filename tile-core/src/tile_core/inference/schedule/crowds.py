@@ -1,10 +1,21 @@
-"""Tokens that must be told by every warp: the end of an engine's work is one event of a group, what its threads did is not."""
+"""Who tells what: the end of an engine's work is one event of a group, what its threads did is not."""
 
 from __future__ import annotations
 
-from .model import MEET, RELAY, Dep
+from dataclasses import replace
+
+from .model import MEET, RELAY, Dep, done
 from .order import Order
 from .program import Schedule, Token
+
+
+def told(schedule: Schedule) -> Schedule:
+    """The schedule with tokens that one warp of a group tells for all, wherever that is enough."""
+    relays = {done(o.name) for o in schedule.body.ops if schedule.body.together(o.name)} & schedule.ops.keys()
+    alone = {n for n, t in schedule.tokens.items() if relays & {*t.producers}}
+    alone -= crowds(schedule) if alone else frozenset()
+    tokens = {n: replace(t, once=n in alone) for n, t in schedule.tokens.items()}
+    return replace(schedule, tokens=tokens) if alone else schedule
 
 
 def crowds(schedule: Schedule) -> frozenset[str]:

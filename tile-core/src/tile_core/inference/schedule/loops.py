@@ -16,6 +16,7 @@ from ..model import GemmChoice
 from ..teams import Teams
 from .body import Facts, Reader
 from .check import checked
+from .crowds import told
 from .model import Storage
 from .modulo import timing
 from .pins import Pins, anchored, freed
@@ -131,7 +132,9 @@ def scheduled(reader: Reader, capacity: int, optimal: bool = False) -> Schedule:
         deep = deepened(asked, wanted, times)
         return together(synthesised(full, deps, deep if reader.pins is None else freed(deep)))
 
-    finish = in_program_order if reader.pins is None else checked
+    def finish(schedule: Schedule) -> Schedule:
+        return in_program_order(schedule) if reader.pins is None else checked(told(schedule))
+
     fast = finish(made(times))
     if not optimal:
         return fast

@@ -7,7 +7,7 @@ in order and that can block. A *synchronous* op holds its stream until it is don
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -32,13 +32,15 @@ class Unit:
     """Hardware that works. ``fluid``: a bandwidth, of which only the sum in an iteration counts.
 
     ``observed``: how the end of an asynchronous op is seen (as in ``hardware.Engine``). ``in_order``: ops of one queue start
-    and end in issue order.
+    and end in issue order. ``together``: so many threads start an op together, and its end is one event of them all; 0: each
+    for itself.
     """
 
     name: str
     observed: str = GROUP
     fluid: bool = False
     in_order: bool = True
+    together: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,34 @@ class Body:
         """Whether v starts after the u before it has read its operands, and ends after it."""
         return self.fifo(u, v) and self.unit[self.op[u].unit].in_order
 
+    def together(self, u: str) -> int:
+        """How many threads start the asynchronous op ``u`` together; 0 if each does for itself."""
+        o = self.op[u]
+        return self.unit[o.unit].together if o.asynchronous else 0
+
+    def warps(self, op: str, uneven: bool) -> tuple[int, ...]:
+        """The warps that stand for all of an op's stream: two arbitrary ones.
+
+        ``uneven``: one warp of a group tells for all of it. Then they are that one, another one of its group, and the one that
+        tells for another group if there are several.
+        """
+        stream = self.stream[self.op[op].stream]
+        if not stream.cooperative:
+            return (0,)
+        group = max((u.together for u in self.units), default=0)
+        return (0, 1, 2) if uneven and 0 < group < stream.threads else (0, 1)
+
+    def tellers(self, op: str, uneven: bool) -> tuple[int, ...]:
+        """Those of them that tell for their group."""
+        return tuple(w for w in self.warps(op, uneven) if w != 1 or not uneven)
+
+    def mates(self, op: str, w: int, uneven: bool) -> tuple[int, ...]:
+        """The warps with which one starts an op: it does not end before they have come to it.
+
+        That they have come there says nothing of what they read or wrote before: a product orders nobody's memory accesses.
+        """
+        return (1 - w,) if uneven and w < 2 and self.together(op) else ()
+
     def observed(self, u: str) -> str:
         """How the end of the asynchronous op ``u`` is seen."""
         return self.unit[self.op[u].unit].observed
@@ -214,6 +244,20 @@ class Body:
         """Whether warps of one stream see each other's part of it."""
         tile = self.tile.get(storage)
         return tile is not None and tile.space != REGISTER
+
+    def pairs(self, d: Dep, uneven: bool) -> Iterator[tuple[int, int]]:
+        """The warps of u and of v between which a dependence is: only the same where it is in its registers, or if it always
+        writes the same elements. ``uneven`` as for ``warps``.
+        """
+        one_stream = self.op[d.u].stream == self.op[d.v].stream
+        private = one_stream and (not self.shared(d.storage) or (d.u == d.v and d.kind == "WAW"))
+        one_end = uneven and self.together(
+            d.u
+        )  # one event of the group, which the warp that tells stands for
+        for x in self.warps(d.u, uneven):
+            for y in (x,) if private else self.warps(d.v, uneven):
+                if not one_end or x == 0 or (one_stream and x == y):
+                    yield x, y
 
     def weight(self, d: Dep) -> tuple[int, bool]:
         """(clocks, whether they count to the start of v rather than to its issue) from the start of u."""

@@ -27,10 +27,15 @@ BEYOND = 9  # kernel steps that a chain of barriers may leave the iterations tha
 
 @dataclass
 class Order:
-    """Happens-before of one program. Waits may be added and taken away; program order stays."""
+    """Happens-before of one program. Waits may be added and taken away; program order stays. ``uneven`` as for ``Body.warps``.
+
+    ``mates``: also who has come where, as what is started together shows (``Body.mates``).
+    """
 
     body: Body
     places: Places
+    uneven: bool = False
+    mates: bool = False
     tokens: dict[str, Token] = field(default_factory=dict[str, Token])
 
     def __post_init__(self) -> None:
@@ -44,7 +49,8 @@ class Order:
         self.back: list[list[Back]] = [[] for _ in self.number]
         for (op, w, end), n in self.number.items():
             if end == "c":
-                self.back[n].append((self.number[op, w, "b"], 0, None))
+                begun = (w, *self.body.mates(op, w, self.uneven and self.mates))
+                self.back[n] += [(self.number[op, x, "b"], 0, None) for x in begun]
                 self.back[n] += [
                     (self.number[x, w, "c"], self.places.gap(x, op), None)
                     for x in (self.body.queue(op) if self.body.op[op].asynchronous else ())
@@ -87,7 +93,12 @@ class Order:
         return out
 
     def warps(self, op: str) -> tuple[int, ...]:
-        return (0, 1) if self.body.stream[self.body.op[op].stream].cooperative else (0,)
+        return self.body.warps(op, self.uneven)
+
+    def tellers(self, token: Token, op: str) -> tuple[int, ...]:
+        """The warps whose arrival for ``op`` whoever waits for the token is sure of."""
+        once = token.told_once(self.body.op[op])
+        return self.body.tellers(op, self.uneven) if once else self.warps(op)
 
     def add(self, op: str, wait: Wait, token: Token) -> None:
         """``op`` waits for ``token`` too."""
@@ -109,7 +120,7 @@ class Order:
                 yield from (((u, w, "c"), (op, w, "b"), wait.distance) for u in token.producers)
             case _:
                 for u in token.producers:
-                    yield from (((u, x, "c"), (op, w, "b"), wait.distance) for x in self.warps(u))
+                    yield from (((u, x, "c"), (op, w, "b"), wait.distance) for x in self.tellers(token, u))
 
     def remove(self, label: Label) -> None:
         """The wait is no more."""
@@ -119,11 +130,10 @@ class Order:
                 self.back[event] = [x for x in self.back[event] if x[2] != label]
 
     def demands(self, d: Dep) -> Iterator[tuple[Event, Event]]:
-        """(end of u, begin of v) for all warps between which the dependence is; one warp of v stands for both."""
-        one_stream = self.body.op[d.u].stream == self.body.op[d.v].stream
-        private = one_stream and (not self.body.shared(d.storage) or (d.u == d.v and d.kind == "WAW"))
-        for w in (0,) if private else self.warps(d.u):
-            yield (d.u, w, "c"), (d.v, 0, "b")
+        """(end of u, begin of v) for all warps between which the dependence is; where they are alike one of v stands for both."""
+        for x, y in self.body.pairs(d, self.uneven):
+            if y == 0 or self.uneven:
+                yield (d.u, x, "c"), (d.v, y, "b")
 
     def way(self, d: Dep, depth: Mapping[str, int], without: Label | None = None) -> list[Label] | None:
         """The waits on chains that keep a dependence, between any two warps; None if there is none."""

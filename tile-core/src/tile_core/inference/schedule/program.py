@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ...errors import InternalError
 from ...expr import Buffer
-from .model import Body, Dep, Op
+from .model import RELAY, Body, Dep, Op
 from .timing import Timing
 
 
@@ -30,12 +30,18 @@ class Token:
 
     ``kind``: ``signal`` (anybody waits), ``group`` (the issuing stream waits, by count), ``interlock`` (hardware stalls the
     dependent instruction), ``barrier`` (the warps of a stream meet). ``slots``: how many instances are told apart.
+    ``once``: of relays one warp of each group arrives for all of them.
     """
 
     name: str
     kind: str
     producers: tuple[str, ...]
     slots: int = 1
+    once: bool = False
+
+    def told_once(self, op: Op) -> bool:
+        """Whether only one warp of a group arrives for a producer: nobody learns by it what the others have done."""
+        return self.once and op.kind == RELAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,15 @@ class Schedule:
     def producers(self, kind: str) -> frozenset[str]:
         """Ops that arrive on tokens of a kind."""
         return frozenset(u for t in self.tokens.values() if t.kind == kind for u in t.producers)
+
+    @cached_property
+    def uneven(self) -> bool:
+        """Whether one warp of a group tells for others."""
+        return any(t.once for t in self.tokens.values())
+
+    def told_once(self, token: Token, op: str) -> bool:
+        """As ``Token.told_once``, by name."""
+        return token.told_once(self.ops[op])
 
     def waits_for(self, token: str) -> Iterator[tuple[str, Wait]]:
         """(op, wait) of everybody who waits for a token."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .check import checked, faults
+from .crowds import told
 from .model import SIGNAL
 from .program import Schedule, Step
 
@@ -17,15 +18,17 @@ from .program import Schedule, Step
 def in_program_order(schedule: Schedule) -> Schedule:
     """The checked schedule, with runs of asynchronous steps between two waits sorted where it passes its check so.
 
+    Who tells its tokens is settled here too: it follows from who waits for what in the end.
+
     Raises:
         InternalError: it does not pass its check as it is given.
     """
     streams = {name: tuple(_sorted(schedule, steps)) for name, steps in schedule.streams.items()}
     if streams != dict(schedule.streams):
-        new = replace(schedule, streams=streams)
+        new = told(replace(schedule, streams=streams))
         if not faults(new):
             return new
-    return checked(schedule)
+    return checked(told(schedule))
 
 
 def _sorted(schedule: Schedule, steps: tuple[Step, ...]) -> Iterator[Step]:

@@ -13,9 +13,9 @@ FAR = 16  # a token that needs more slots than this is a fault of the schedule
 UNBOUNDED = 1 << 20
 
 
-def order_of(schedule: Schedule) -> Order:
-    """What happens before what in a schedule."""
-    order = Order(schedule.body, schedule.places)
+def order_of(schedule: Schedule, mates: bool = False) -> Order:
+    """What happens before what in a schedule. ``mates`` as for ``Order``."""
+    order = Order(schedule.body, schedule.places, schedule.uneven, mates)
     for s in schedule.steps():
         for w in s.waits:
             order.add(s.op, w, schedule.tokens[w.token])
@@ -54,8 +54,9 @@ def laps(schedule: Schedule, order: Order, token: Token) -> Iterator[tuple[Event
 
     The wait for an instance comes before the next arrival in its slot, and no producer laps another one.
     """
-    arrivals = [(u, w, "c") for u in token.producers for w in order.warps(u)]
+    arrivals = [(u, w, "c") for u in token.producers for w in order.tellers(token, u)]
     for op, wait in schedule.waits_for(token.name):
-        yield from (((op, 0, "b"), then, wait.distance) for then in arrivals)
+        for w in order.warps(op) if order.uneven else (0,):
+            yield from (((op, w, "b"), then, wait.distance) for then in arrivals)
     for then in arrivals:
         yield from ((first, then, 0) for first in arrivals if first != then)

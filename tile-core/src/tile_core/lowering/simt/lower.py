@@ -48,6 +48,9 @@ from ...program import (
 from ...program.visit import Change, buffers, mapped, statements
 from ...verification.bounds import assumed, ranges_of
 from ...verification.comparisons import Known
+from ...verification.heard import Emitted
+from ...verification.plans import of_code
+from ...verification.refusal import refuse
 from .across import lower_quantify, lower_reduce, lower_scan
 from .arena import placed_tiles
 from .barriers import Pending, UniformFor, UniformIf, UniformWhile, synchronised
@@ -65,6 +68,7 @@ from .places import place, placed, tile
 from .roles import Roles
 from .settling import settled
 from .staging import store_out
+from .witness import emitted, heard
 
 GENERIC = Instructions()
 
@@ -73,7 +77,8 @@ GENERIC = Instructions()
 class Lowered:
     """A thread-level program. For each launch: the parameters that describe tensors to the copy engine, how many
     neighbouring blocks share copies, how many blocks a core should hold (0: as many as fit), and what must hold
-    when it is started (else the launch of a lowering without bulk engines must take its place).
+    when it is started (else the launch of a lowering without bulk engines must take its place). ``emitted``: launches with roles,
+    as the verification room wants them.
     """
 
     program: TileProgram
@@ -81,6 +86,7 @@ class Lowered:
     sharing: tuple[int, ...]
     resident: tuple[int, ...]
     conditions: tuple[tuple[Expr, ...], ...]
+    emitted: tuple[Emitted, ...] = ()
 
 
 def lower(plan: TilePlan, instructions: Instructions = GENERIC) -> TileProgram:
@@ -93,16 +99,26 @@ def lower(plan: TilePlan, instructions: Instructions = GENERIC) -> TileProgram:
 
 
 def lower_for(plan: TilePlan, instructions: Instructions) -> Lowered:
-    """The thread-level program of a plan with what a launcher must know of it. Raises as ``lower``."""
+    """The thread-level program of a plan with what a launcher must know of it.
+
+    Raises:
+        Unsupported: as ``lower``.
+        InternalError: what was lowered contradicts an obligation of such code.
+    """
+    instructions, ear = heard(instructions)
     launches = {id(s): _Launch(plan, s, instructions) for s in plan.program.launches}
     body = tuple(launches[id(s)].run() if isinstance(s, Launch) else s for s in plan.program.body)
     roles = [one.roles for one in launches.values()]
+    made = zip(roles, (s for s in body if isinstance(s, Launch)), strict=True)
+    beside = tuple(emitted(r, s, ear) for r, s in made if r is not None and r.copies_ahead)
+    refuse(of_code(beside))
     return Lowered(
         replace(plan.program, body=body),
         tuple(r.maps if r else {} for r in roles),
         tuple(r.sharing.blocks if r and r.sharing else 1 for r in roles),
         tuple(r.resident if r else 0 for r in roles),
         tuple(tuple(r.conditions) if r else () for r in roles),
+        beside,
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ...inference.schedule.crowds import crowds
 from ...inference.schedule.program import Schedule, Token
 from ...inference.sharing import Sharing
 from .arriving import Arriving
@@ -24,7 +23,7 @@ def is_end(op: str) -> bool:
 class Telling:
     """``group``: threads of a group. ``arriving``: tokens told part by part. ``threads_of``: how many threads a stream has.
 
-    ``signals_itself``: whether the matrix engine arrives at tokens when it has done an op. ``crowded``: answers so far.
+    ``signals_itself``: whether the matrix engine arrives at tokens when it has done an op.
     """
 
     context: Context
@@ -35,7 +34,6 @@ class Telling:
     arriving: Mapping[tuple[str, str], Arriving]
     threads_of: Callable[[str], int]
     signals_itself: Callable[[str], bool]
-    crowded: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     def parts(self, loop: str, token: Token) -> int:
         """How many words tell of one instance of a token."""
@@ -59,13 +57,7 @@ class Telling:
 
     def told_once(self, loop: str, token: Token, op: str) -> bool:
         """Whether one thread of each group arrives for an op: an engine's end, by which nobody learns what threads have done."""
-        return self.signals_itself(op) or (is_end(op) and token.name not in self.crowds(loop))
-
-    def crowds(self, loop: str) -> frozenset[str]:
-        """Tokens of a loop that each subgroup arrives at, whatever they tell of."""
-        if loop not in self.crowded:
-            self.crowded[loop] = crowds(self.schedules[loop])
-        return self.crowded[loop]
+        return self.signals_itself(op) or self.schedules[loop].told_once(token, op)
 
     def releases_shared(self, loop: str, token: Token) -> bool:
         """Whether copies that other blocks take part in wait for this token: then all of these blocks arrive."""
