@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..span import Span
 from .heard import Emitted, Words
-from .sites import Arrival, Sites
+from .sites import Arrival, Sites, Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,40 +46,53 @@ def _beside(sites: Sites, tokens: Sequence[Words]) -> Iterator[Fault]:
 
 
 def _outside(sites: Sites, t: Words) -> int:
-    told = [(depth, a.threads) for depth, own in sites.arrivals for a in own if t.has(a.word)]
+    told = [(x.depth, a.threads) for x in sites.arrivals for a in x.arrivals if t.has(a.word)]
     innermost = max((depth for depth, _ in told), default=0)
     return sum(threads for depth, threads in told if depth < innermost)
 
 
 def _arriving(sites: Sites, t: Words) -> Iterator[Fault]:
     """An iteration of the innermost loop brings all arrivals of one instance; outside of it stand some of those of others."""
-    told = [(depth, own) for depth, found in sites.arrivals if (own := [a for a in found if t.has(a.word)])]
-    innermost = max((depth for depth, _ in told), default=0)
+    told = [
+        Told(x.depth, x.who, own) for x in sites.arrivals if (own := [a for a in x.arrivals if t.has(a.word)])
+    ]
+    innermost = max((x.depth for x in told), default=0)
     if not told:
         yield Fault(f"nobody arrives at {_named(t)}, {t.arrivals} are awaited")
     elif t.beside and not innermost:
         yield Fault(
-            f"nobody arrives at {_named(t)} in its loop, {t.arrivals} are awaited", told[0][1][0].span
+            f"nobody arrives at {_named(t)} in its loop, {t.arrivals} are awaited", told[0].arrivals[0].span
         )
     elif t.beside and (lacking := _lacking(sites, t, innermost)):
         yield Fault(f"nobody arrives at {_named(t)} where its loop goes another way", lacking[0].span)
-    inside = {a.threads for depth, own in told if depth == innermost for a in own}
-    for depth, own in told:
-        for word, total in _by_word(own).items() if depth == innermost and depth else ():
-            if total != t.arrivals:
-                text = f"{total} threads arrive at {_named(t)} (word {word}), {t.arrivals} are awaited"
-                yield Fault(text, own[0].span)
-        for a in own if depth < innermost or not depth else ():
+    inside = {a.threads for x in told if x.depth == innermost for a in x.arrivals}
+    if innermost:
+        yield from _counted([x for x in told if x.depth == innermost], t)
+    for x in told:
+        for a in x.arrivals if x.depth < innermost or not x.depth else ():
             if a.threads not in (inside if innermost else {t.arrivals}):
                 yield Fault(f"{a.threads} threads arrive at {_named(t)}, {t.arrivals} are awaited", a.span)
 
 
+def _counted(told: Sequence[Told], t: Words) -> Iterator[Fault]:
+    """Loops in which not all arrivals come together: its own, and those of other threads' loops of the same iterations."""
+    first = {x.who: _by_word(x.arrivals) for x in reversed(told)}
+    for x in told:
+        others = sum((found for who, found in first.items() if who != x.who), Counter[int]())
+        for word, own in _by_word(x.arrivals).items():
+            total = own + others[word]
+            if total != t.arrivals:
+                text = f"{total} threads arrive at {_named(t)} (word {word}), {t.arrivals} are awaited"
+                yield Fault(text, x.arrivals[0].span)
+
+
 def _lacking(sites: Sites, t: Words, depth: int) -> list[Arrival]:
-    """What is told in a loop that does not tell a token, and in another one that does: both are ways of one loop."""
-    loops = [found for at, found in sites.arrivals if at == depth]
-    beside = {a.word for found in loops if any(t.has(a.word) for a in found) for a in found}
-    ways = (found for found in loops if not any(t.has(a.word) for a in found))
-    return next((found for found in ways if beside & {a.word for a in found}), list[Arrival]())
+    """What threads tell in a loop that does not tell a token, and in another one of theirs that does: both are ways of one loop."""
+    loops = [x for x in sites.arrivals if x.depth == depth]
+    telling = [x for x in loops if any(t.has(a.word) for a in x.arrivals)]
+    beside = {(x.who, a.word) for x in telling for a in x.arrivals}
+    ways = (x for x in loops if x not in telling)
+    return next((x.arrivals for x in ways if beside & {(x.who, a.word) for a in x.arrivals}), list[Arrival]())
 
 
 def _by_word(found: list[Arrival]) -> Counter[int]:
@@ -98,8 +111,8 @@ def unfenced(emitted: Emitted, sites: Sites) -> Iterator[Fault]:
             u.span,
         )
     seen: set[str] = set()
-    for _, found in sites.arrivals:
-        for a in found:
+    for x in sites.arrivals:
+        for a in x.arrivals:
             t = emitted.at(a.word)
             for text in _told_open(emitted, t, a) if t is not None else ():
                 if text not in seen:

@@ -123,7 +123,7 @@ def of_code(emitted: Sequence[Emitted]) -> Iterator[Obligation]:
 
 
 def _arrivals(e: Emitted, walked: Callable[[], Sites]) -> Answer:
-    places = sum(len(found) for _, found in walked().arrivals)
+    places = sum(len(x.arrivals) for x in walked().arrivals)
     return _faults(miscounted(e, walked()), f"{len(e.tokens)} tokens, told in {places} places")
 
 

@@ -44,6 +44,15 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What is told in an iteration of a loop that has ``depth`` - 1 loops around it, by the threads that are 1 in ``who``."""
+
+    depth: int
+    who: Values
+    arrivals: list[Arrival]
+
+
+@dataclass(frozen=True, slots=True)
 class Unfenced:
     """An engine reads or writes a tile that threads accessed, with no fence on the way."""
 
@@ -55,13 +64,13 @@ class Unfenced:
 
 @dataclass
 class Sites:
-    """The walk. ``arrivals``: those of one loop's body, and how many loops are around them; of a branch that not only the thread's
-    number decides those of the side that has more.
+    """The walk. ``arrivals``: those of one loop's body, by whom, and how many loops are around them; of a branch that not only the
+    thread's number decides those of the side that has more.
     """
 
     emitted: Emitted
     threads: Threads
-    arrivals: list[tuple[int, list[Arrival]]] = field(default_factory=list[tuple[int, "list[Arrival]"]])
+    arrivals: list[Told] = field(default_factory=list["Told"])
     unfenced: dict[Unfenced, None] = field(default_factory=dict[Unfenced, None])
     met: dict[object, Accesses] = field(default_factory=dict[object, Accesses])
     summaries: dict[int, tuple[bool, Accesses]] = field(default_factory=dict[int, "tuple[bool, Accesses]"])
@@ -77,8 +86,9 @@ class Sites:
             out.threads = Threads(emitted.threads, {emitted.thread: tuple(range(emitted.threads))})
             out.arrivals.clear()
             top: list[Arrival] = []
-            out.walk(emitted.body, State(), (1,) * emitted.threads, top)
-            out.arrivals.append((0, top))
+            everybody = (1,) * emitted.threads
+            out.walk(emitted.body, State(), everybody, top)
+            out.arrivals.append(Told(0, everybody, top))
             if out.met == met:
                 return out
             met = dict(out.met)
@@ -132,7 +142,7 @@ class Sites:
             del self.arrivals[seen:]
             end = self.walk(s.body, state.joined(end), who, own)
         if own:
-            self.arrivals.append((self.depth, own))
+            self.arrivals.append(Told(self.depth, who, own))
         self.depth -= 1
         surely = isinstance(s, For) and isinstance(s.extent, int) and s.extent > 0
         return end if surely else state.joined(end)

@@ -1,17 +1,12 @@
-"""Releases told together: what hands tiles back to a copy engine costs a fence, which several tiles of an iteration can share.
-
-Products cost none, but a word fewer for tiles with one slot, which are filled together anyway.
-"""
+"""Releases told together: what hands tiles back to a copy engine costs a fence, which several tiles of an iteration can share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from .model import RELAY, SIGNAL, WORK, Dep, done
+from .model import SIGNAL, WORK
 from .patience import keeps
 from .program import Schedule, Step
-from .relays import summed
 from .slots import sized
 
 
@@ -55,9 +50,9 @@ def _heard_once(schedule: Schedule) -> Schedule:
 
 
 def _releases(schedule: Schedule, step: Step) -> bool:
-    """Whether a step only tells others what they may write: one of threads, or the end of products on tiles with one slot."""
+    """Whether a step is one of threads that only tells others what they may write."""
     op = schedule.ops[step.op]
-    if op.asynchronous or op.kind not in (WORK, RELAY):
+    if op.asynchronous or op.kind != WORK:
         return False
     heard = [
         schedule.ops[v]
@@ -66,20 +61,10 @@ def _releases(schedule: Schedule, step: Step) -> bool:
         for v, _ in schedule.waits_for(t.name)
     ]
     told = any(op.name in t.producers for t in schedule.tokens.values())
-    others = told and bool(heard) and all(v.asynchronous and v.stream != op.stream for v in heard)
-    return others and (
-        op.kind == WORK or all(schedule.depth.get(d.storage) == 1 for d in _waiting(schedule, op.name))
-    )
-
-
-def _waiting(schedule: Schedule, op: str) -> Iterator[Dep]:
-    """What other streams wait for when a step of threads has been done, or the end that it sees has come."""
-    ends = schedule.ops[op].kind == RELAY
-    for d in summed(schedule.body, schedule.deps) if ends else schedule.deps:
-        if (done(d.u) if ends else d.u) == op and schedule.ops[d.v].stream != schedule.ops[op].stream:
-            yield d
+    return told and bool(heard) and all(v.asynchronous and v.stream != op.stream for v in heard)
 
 
 def _early_enough(schedule: Schedule, op: str, later: str) -> bool:
-    moved = [replace(d, u=later) for d in _waiting(schedule, op)]
+    waiting = [d for d in schedule.deps if d.u == op and schedule.ops[d.v].stream != schedule.ops[op].stream]
+    moved = [replace(d, u=later) for d in waiting]
     return all(d.kind == "WAR" and keeps(schedule.body, d, schedule.depth, schedule.times) for d in moved)

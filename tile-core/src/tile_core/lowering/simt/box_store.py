@@ -75,8 +75,8 @@ class BoxStore:
         rows, columns = choice.c.shape
         rows //= self.groups
         dst, bits = s.dst, s.dst.dtype.bits
-        if dst.buffer.base is not None or bits not in (16, 32):
-            return None
+        if dst.buffer.base is not None or dst.buffer.source is not None or bits not in (16, 32):
+            return None  # of these there is no tensor that could be described to the engine
         for span in self.rules.spans:
             width = span * 8 // bits
             if columns % width or rows > self.rules.largest:
