@@ -16,7 +16,7 @@ import tile_core.language as T
 from tile_core import settings
 from tile_core.errors import InternalError, KernelError, TileError
 from tile_core.hardware import Target
-from tile_core.inference.schedule import crowds, loops
+from tile_core.inference.schedule import crowds, program_order
 from tile_core.runtime import compile
 from tile_core.verification.plans import FAILED, OPEN, PROVED, Answer, Obligation, of_plan
 from tile_core.verification.refusal import LARGE, refuse
@@ -116,7 +116,8 @@ def test_an_index_leaves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 def test_a_broken_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that its own check did not see."""
     monkeypatch.setattr(crowds, "crowds", lambda _schedule: frozenset())
-    monkeypatch.setattr(loops, "checked", lambda schedule: schedule)
+    monkeypatch.setattr(program_order, "checked", lambda schedule: schedule)
+    monkeypatch.setattr(program_order, "faults", lambda _schedule: [])
     kernel = mamba_chunk_scan.chunk_scan(1, 512, 4, 1, 512, 32, 128, fused=True)
     plan = kernel.for_target(Target.parse("cuda:sm_90a")).plan
     with (

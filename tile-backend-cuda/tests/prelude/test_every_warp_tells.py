@@ -16,7 +16,7 @@ from mamba_chunk_state import steps
 from tile_backend_cuda.backend import CudaBackend
 from tile_backend_cuda.prelude.emulate import CudaEmulator
 from tile_core.hardware import Target
-from tile_core.inference.schedule import crowds, loops
+from tile_core.inference.schedule import crowds, program_order
 from tile_core.runtime.pipeline import make_plan
 from tile_core.testing.machine.launch import MODES
 
@@ -52,6 +52,7 @@ def test_many_tiles(dim: int, state: int, fused: bool, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_one_of_each_group_is_not_enough(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     monkeypatch.setattr(crowds, "crowds", lambda _schedule: frozenset())
-    monkeypatch.setattr(loops, "checked", lambda schedule: schedule)
+    monkeypatch.setattr(program_order, "checked", lambda schedule: schedule)
+    monkeypatch.setattr(program_order, "faults", lambda _schedule: [])
     clean, _ = reports(32, 128, True, mode)
     assert not clean

@@ -37,7 +37,7 @@ def source_of(case: Case, arch: str) -> Any:
 def calls(source: Any) -> set[str]:
     """Names of the atomic functions that the kernels call."""
     text = kernel_of(source.text).split('extern "C"', 1)[1]
-    return set(re.findall(r"\b(reduce_\w+|tile_atomic_\w+)\(", text))
+    return set(re.findall(r"\b((?:tma_)?reduce_\w+|tile_atomic_\w+)\(", text))
 
 
 def passes(case: Case, arch: str) -> set[str]:
@@ -149,4 +149,4 @@ def test_product_split_along_k(arch: str, m: int, n: int, k: int, splits: int, e
         ),
         arch,
     )
-    assert ("reduce_add_f32x2" in found) == (arch == "sm_90a")
+    assert ("tma_reduce_add_2d" in found) == (arch == "sm_90a")

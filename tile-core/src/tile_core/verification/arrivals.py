@@ -30,7 +30,7 @@ def miscounted(emitted: Emitted, sites: Sites) -> Iterator[Fault]:
         yield from _arriving(sites, t)
     loops = dict.fromkeys(t.loop for t in emitted.tokens if t.beside)
     for loop in loops:
-        yield from _beside(sites, [t for t in emitted.tokens if t.loop == loop])
+        yield from _beside(sites, [t for t in emitted.tokens if t.loop == loop and t.beside])
 
 
 def _beside(sites: Sites, tokens: Sequence[Words]) -> Iterator[Fault]:
@@ -65,6 +65,10 @@ def _arriving(sites: Sites, t: Words) -> Iterator[Fault]:
         )
     elif t.beside and (lacking := _lacking(sites, t, innermost)):
         yield Fault(f"nobody arrives at {_named(t)} where its loop goes another way", lacking[0].span)
+    parts = {(a.word - t.first) % t.parts for x in told for a in x.arrivals}
+    if told and len(parts) < t.parts:
+        text = f"{len(parts)} parts of {_named(t)} are told, {t.parts} are awaited"
+        yield Fault(text, told[0].arrivals[0].span)
     inside = {a.threads for x in told if x.depth == innermost for a in x.arrivals}
     if innermost:
         yield from _counted([x for x in told if x.depth == innermost], t)
@@ -81,7 +85,7 @@ def _counted(told: Sequence[Told], t: Words) -> Iterator[Fault]:
         others = sum((found for who, found in first.items() if who != x.who), Counter[int]())
         for word, own in _by_word(x.arrivals).items():
             total = own + others[word]
-            if total != t.arrivals:
+            if total != t.arrivals * t.spread:
                 text = f"{total} threads arrive at {_named(t)} (word {word}), {t.arrivals} are awaited"
                 yield Fault(text, x.arrivals[0].span)
 

@@ -95,7 +95,8 @@ class Words:
 
     ``beside``: how many arrive in all of the partial steps before and behind the loop that tells it in each iteration, for each
     number of iterations that these may be lowered for (the same ones for all tokens of a loop); () if no loop tells it. ``tiles``:
-    which threads used that it tells of; ``reads``, ``writes``: those that an engine reads or writes then.
+    which threads used that it tells of; ``reads``, ``writes``: those that an engine reads or writes then. ``parts``: words of one
+    instance, which all are told. ``spread``: how many words in a row one call arrives at, each group of threads at its own.
     """
 
     loop: str
@@ -107,6 +108,8 @@ class Words:
     tiles: frozenset[Buffer] = frozenset()
     reads: frozenset[Buffer] = frozenset()
     writes: frozenset[Buffer] = frozenset()
+    parts: int = 1
+    spread: int = 1
 
     def has(self, word: int) -> bool:
         """Whether a word is one of the token's."""

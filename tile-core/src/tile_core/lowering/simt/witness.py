@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ...expr import Buffer
 from ...inference.schedule.program import Schedule, Token
 from ...program import Launch
 from ...verification.heard import Emitted, Heard, Words
 from ...verification.told import Told, partial_steps, participants, tiles_told
+from .adder import EMPTY, FULL
 from .instructions import Instructions
 from .leads import LEAD
 from .roles import Roles
@@ -49,7 +51,23 @@ def _words(roles: Roles) -> Iterator[Words]:
             token.slots * roles.telling.parts(loop, token),
             *_arrivals(roles, loop, token),
             *(frozenset(tiles[b] for b in some) for some in (found.all, found.reads, found.writes)),
+            parts=roles.telling.parts(loop, token),
         )
+    yield from _of_sums(roles)
+
+
+def _of_sums(roles: Roles) -> Iterator[Words]:
+    """Words of sums that threads stage and another thread begins: each group tells its own, and is told that it may stage again."""
+    adder, staged = roles.adder, frozenset(roles.stores.sums.values())
+    if adder.op and staged:
+        for name, tiles, parts, spread in (
+            (FULL, staged, 1, adder.groups),
+            (EMPTY, frozenset[Buffer](), adder.groups, 1),
+        ):
+            first, many = roles.signals.first["", f"{name}0"], adder.words[f"{name}0"]
+            yield Words(
+                adder.loop, name, first, adder.groups, many, (), tiles, tiles, parts=parts, spread=spread
+            )
 
 
 def _arrivals(roles: Roles, loop: str, token: Token) -> tuple[int, tuple[int, ...]]:
