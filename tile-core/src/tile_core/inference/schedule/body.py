@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import ceil
 
 from ...errors import InternalError
 from ...expr import Buffer, Space
+from ...expr.affine import linear
 from ...graph import Edge
 from ...hardware import TargetInfo
 from ...layout.layout import Axis, Layout
@@ -96,7 +98,20 @@ class Reader:
             max((e.signal for e in info.engines), default=0),
             RELAY,
             self.region.everywhere,
+            self._trips(),
         )
+
+    def _trips(self) -> int:
+        """How many iterations it takes at most to walk along a tensor."""
+        k = self.region.stmt.var
+        found = [
+            ceil(extent / steps)
+            for op in self.region.ops
+            if (boxes := self.facts.bulk.get(op)) is not None
+            for x, extent in zip(boxes.start, boxes.tensor.shape, strict=True)
+            if k is not None and isinstance(extent, int) and (steps := linear(x).terms.get(k, 0)) > 0
+        ]
+        return min(found, default=0)
 
     def _budget(self) -> int:
         """Registers for the tiles of a thread where others that only copy leave it theirs."""

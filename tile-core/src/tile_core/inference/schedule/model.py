@@ -155,6 +155,7 @@ class Dep:
 class Body:
     """One loop body. ``capacity``: bytes that rings may take, by space. ``signal``: clocks until a completion is seen in
     another stream. ``relay``: clocks of a relay. ``everywhere``: nodes that every stream computes for itself.
+    ``trips``: iterations at most, by the extents of the tensors that copies walk along; 0 if that is not known.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Body:
     signal: int = 0
     relay: int = 16
     everywhere: tuple[str, ...] = ()
+    trips: int = 0
 
     def __post_init__(self) -> None:
         names = [o.name for o in self.ops]
