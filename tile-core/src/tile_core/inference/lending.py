@@ -35,7 +35,7 @@ class _Lending:
     loop: For
 
     def __post_init__(self) -> None:
-        self.taken: set[Buffer] = set()
+        self.taken: list[Buffer] = []
 
     def done(self) -> For:
         body = list(self.loop.body)
@@ -43,7 +43,7 @@ class _Lending:
             for n, until in self._later_lives(body, tile):
                 lender = self._lender(body, body[n])
                 if lender is not None:
-                    self.taken.add(lender)
+                    self.taken.append(lender)
                     body[n:until] = [_renamed(s, tile, lender) for s in body[n:until]]
         for tile in self.taken:
             body = _last(body, tile)
@@ -78,7 +78,7 @@ class _Lending:
             and not any(tile in read(s) | written(s) for s in self.launch.body if s is not self.loop)
             and all(n < at for n, _ in uses)
             and sum(fills(s) for _, s in uses) == 1
-            and all(fills(s) or (_begun(s) and self.teams.of_statement(s) == mine) for _, s in uses)
+            and all(fills(s) or (_sums(s) and self.teams.of_statement(s) == mine) for _, s in uses)
         )
 
 
@@ -99,7 +99,7 @@ def _multiplies(s: Stmt, tile: Buffer) -> bool:
     return isinstance(s, Gemm) and s.a.buffer is tile and s.a.whole and s.b.buffer is not tile
 
 
-def _begun(s: Stmt) -> bool:
+def _sums(s: Stmt) -> bool:
     """Whether a product adds to what is a fragment."""
     return isinstance(s, Gemm) and s.c.buffer.space is Space.FRAGMENT
 

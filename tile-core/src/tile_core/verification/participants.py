@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..expr import Binary, Cast, Const, Expr, Unary, Var
+from ..expr.make import FOLD
 
 Values = tuple[int, ...]
-OPS: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "truncdiv": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    "truncmod": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "and": lambda a, b: bool(a) and bool(b),
-    "or": lambda a, b: bool(a) or bool(b),
-    "min": min,
-    "max": max,
-}
 
 
 @dataclass
@@ -48,11 +29,11 @@ class Threads:
             case Unary(op="not"):
                 inner = self.values(x.value)
                 return None if inner is None else tuple(int(not v) for v in inner)
-            case Binary() if x.op in OPS:
+            case Binary() if x.op in FOLD:
                 a, b = self.values(x.a), self.values(x.b)
                 if a is None or b is None:
                     return None
-                f = OPS[x.op]
+                f = FOLD[x.op]
                 return tuple(int(f(m, n)) for m, n in zip(a, b, strict=True))
             case _:
                 return None

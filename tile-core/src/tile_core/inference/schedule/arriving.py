@@ -1,8 +1,7 @@
 """Tiles that a product begins to read while the rest of them still arrives.
 
-A tile whose bytes take longer to come than the first of them is worth it, where it comes in panels of columns along which a
-product sums: the product waits for each panel just before it reads it. Where all groups do the same, deep rings hide what a copy
-takes; it is for teams, whose tiles have one slot.
+Where a tile comes in panels of columns along which a product sums, the product waits for each panel just before it reads it. Where
+all groups do the same, deep rings hide what a copy takes; it is for teams, whose tiles have one slot.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ...dtypes import BOOL, INT32
@@ -12,6 +12,7 @@ from ...expr.intervals import Interval
 from ...program import AtomicTile, Bind, For, If, Stmt, Store
 from .box_add import Addition
 from .role_loop import RoleLoop
+from .role_split import around
 from .telling import COPY
 
 if TYPE_CHECKING:
@@ -45,15 +46,8 @@ class AddRole:
             case For() if id(s) in roles.names:
                 if roles.names[id(s)] == roles.adder.loop:
                     yield from self._loop(s)
-            case For() if roles.contains(s):
-                yield replace(s, body=tuple(t for u in s.body for t in self.adding(u)), kind="serial")
-            case If() if roles.contains(s):
-                then, other = (tuple(t for u in part for t in self.adding(u)) for part in (s.then, s.other))
-                yield replace(s, then=then, other=other)
-            case Bind():
-                yield s
             case _:
-                return
+                yield from around(s, roles.contains, self.adding)
 
     def _loop(self, s: For) -> Iterator[Stmt]:
         """For each iteration: each group's part when it is staged; then they may stage again."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...dtypes import BOOL
 from ...expr import Var, binary
-from ...program import Bind, Copy, For, If, Place, Stmt
+from ...program import Copy, For, If, Place, Stmt
 from .add_role import AddRole
 from .following import waiting
+from .role_split import around
 from .telling import COPY
 
 if TYPE_CHECKING:
@@ -46,15 +47,8 @@ class CopyRole:
             case For() if id(s) in roles.names:
                 if COPY in roles.schedules[roles.names[id(s)]].streams:
                     yield from roles.steps(s, COPY)
-            case For() if roles.contains(s):
-                yield replace(s, body=tuple(t for u in s.body for t in self.copying(u)), kind="serial")
-            case If() if roles.contains(s):
-                then, other = (tuple(t for u in part for t in self.copying(u)) for part in (s.then, s.other))
-                yield replace(s, then=then, other=other)
-            case Bind():
-                yield s
             case _:
-                return
+                yield from around(s, roles.contains, self.copying)
 
     def _lead(self, s: Copy) -> Iterator[Stmt]:
         """Start the boxes of a tile that is filled once for each tile of the grid."""

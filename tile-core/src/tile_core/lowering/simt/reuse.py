@@ -40,12 +40,8 @@ def _by_neighbours(launch: Launch, others: frozenset[Var]) -> bool:
     The first number runs fastest.
     """
     last = max((n for n, v in enumerate(launch.vars) if v in others), default=-1)
-    among = launch.grid[: last + 1]
-    return (
-        last >= 0
-        and all(isinstance(n, int) for n in among)
-        and prod(n for n in among if isinstance(n, int)) <= NEAR
-    )
+    among = [n for n in launch.grid[: last + 1] if isinstance(n, int)]
+    return 0 < last + 1 == len(among) and prod(among) <= NEAR
 
 
 def _chosen_by(copy: BoxCopy, blocks: frozenset[Var], bound: Mapping[Var, Expr]) -> frozenset[Var]:

@@ -33,6 +33,20 @@ def walkable(context: Context, launch: Launch) -> dict[str, For]:
     return loops if room and alike else {}
 
 
+def around(s: Stmt, holds: Callable[[Stmt], bool], part: Callable[[Stmt], Iterator[Stmt]]) -> Iterator[Stmt]:
+    """A loop or branch around what a role does, with its part of the body alone; and a scalar that this may need."""
+    match s:
+        case For() if holds(s):
+            yield replace(s, body=tuple(t for u in s.body for t in part(u)), kind="serial")
+        case If() if holds(s):
+            then, other = (tuple(t for u in body for t in part(u)) for body in (s.then, s.other))
+            yield replace(s, then=then, other=other)
+        case Bind():
+            yield s
+        case _:
+            return
+
+
 def has_products(context: Context, launch: Launch) -> bool:
     """Whether the matrix engine has something to do in a launch."""
     inside = {id(s) for s in statements(launch.body)}
